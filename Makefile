@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# A short way to say what CMakeLists.txt and CMakePresets.json do; `make help`.
+# Every target first installs the tools it lacks (scripts/setup).
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 600
+
+SOURCES = $(shell find src cli test fuzz -name '*.c')
+
+# $(call configure,PRESET), $(call build,PRESET), $(call check,PRESET)
+configure = cmake --preset $(1) --log-level=WARNING >/dev/null
+build = env -u MAKEFLAGS -u MAKELEVEL cmake --build --preset $(1) -j $(JOBS)
+check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
+
+.NOTPARALLEL:
+
+all: ## build/hocket, build/libhocket.so and build/libhocket.a (the default)
+	@scripts/setup build
+	@$(call configure,default)
+	@$(call build,default) --target hocket hocket_static hocket_cli
+
+test: ## builds everything and runs all tests
+	@scripts/setup test
+	@$(call check,default)
+
+demo: all ## a tour of the command
+	@scripts/demo
+
+install: all ## into $(DESTDIR)$(PREFIX); PREFIX=/usr/local
+	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+check-clang: ## the tests, built by clang with warnings as errors
+	@scripts/setup test clang
+	@$(call check,clang)
+
+asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/setup test
+	@$(call check,asan)
+
+tsan: ## the tests under ThreadSanitizer
+	@scripts/setup test
+	@$(call check,tsan)
+
+fuzz: ## every fuzzer for FUZZ_SECONDS=600
+	@scripts/setup build fuzz
+	@$(call configure,fuzz)
+	@$(call build,fuzz)
+	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+analyze: ## clang-tidy, cppcheck, shellcheck, layers, sizes
+	@scripts/setup build analyze
+	@$(call configure,default)
+	@scripts/analyze build $(JOBS)
+	@scripts/check-layers
+	@scripts/tidy
+
+format: ## clang-format, in place
+	@scripts/setup format
+	@clang-format -i $(SOURCES)
+
+format-check: ## what clang-format would change
+	@scripts/setup format
+	@clang-format --dry-run --Werror $(SOURCES)
+
+check-fresh: ## make demo and make test in an empty Debian 12 (as root)
+	@scripts/setup fresh
+	@scripts/check-fresh
+
+clean: ## removes every build folder
+	@rm -rf build build-dev build-clang build-asan build-tsan build-fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check check-fresh \
+	clean help
