@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.h - the proof that a plan does what its collective promises.
+ *
+ * A plan is a Kahn process network with bounded channels, so one symbolic run
+ * stands for every interleaving, every size and every number of slices. The
+ * run carries, for every slot, the sum of inputs it holds as an expression,
+ * and proves
+ *   result    every output slot holds exactly what is promised
+ *   progress  no lane waits for ever, with the slots the plan declares
+ *   race      no two unordered steps of a rank touch a slot one of them writes
+ *   form      every step is meaningful and every message is received
+ */
+#ifndef HOCKET_CHECK_H
+#define HOCKET_CHECK_H
+
+#include <hocket/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hk_refusal {
+	HK_REFUSAL_NONE,	/* proved */
+	HK_REFUSAL_FORM,
+	HK_REFUSAL_PROGRESS,
+	HK_REFUSAL_RACE,
+	HK_REFUSAL_RESULT
+};
+
+#define HK_CHECK_TEXT_MAX 256
+
+struct hk_check_opts {
+	size_t size;
+	bool inplace;		/* prove it with `in` inside `out` */
+	bool set_slots;		/* with `slots` below, not the plan's own */
+	uint32_t slots;		/* 0: a send waits for its receive (rendezvous) */
+	const struct hk_alloc *alloc;
+};
+#define HK_CHECK_OPTS_INIT { sizeof(struct hk_check_opts), false, false, 0, NULL }
+
+/*
+ * What a plan costs, counted on the plan. Chunks are what the collective
+ * divides its data into: hk_check_cost.chunks of them make V (see
+ * hk_algo_info), so busiest_sent / chunks is the traffic in V.
+ */
+struct hk_check_cost {
+	uint64_t steps_total;	/* of all lanes of all ranks */
+	uint64_t messages;	/* sent in all */
+	uint32_t critical;	/* messages on the longest chain */
+	uint32_t chunks;	/* chunks of V */
+	uint64_t busiest_sent;	/* chunks, of the rank that sends most */
+	uint64_t busiest_received;
+	uint64_t busiest_reduced;
+	uint64_t busiest_copied;
+	uint64_t sent;		/* chunks, of all ranks together */
+	uint32_t scratch_max;	/* scratch slots used by the rank that uses most */
+	uint32_t lanes_max;
+};
+
+struct hk_check_report {
+	bool proved;
+	enum hk_refusal refusal;
+	uint32_t rank;		/* where; HK_NONE where it is about no one step */
+	uint32_t lane;
+	uint32_t step;
+	char expected[HK_CHECK_TEXT_MAX];
+	char found[HK_CHECK_TEXT_MAX];
+	struct hk_why why;	/* the refusal as one line */
+	bool consistent;	/* every rank reduces in the same order: same bits */
+	struct hk_check_cost cost; /* valid where proved */
+};
+
+/*
+ * Proves or refuses. HK_OK: proved. HK_EREFUSED: refused, the report says why.
+ * HK_ENOMEM, HK_EINVAL, HK_ELIMIT (more state than fits): nothing is known.
+ */
+HK_API HK_NODISCARD enum hk_status hk_check(const struct hk_plan *plan,
+					    const struct hk_check_opts *opts,
+					    struct hk_check_report *report_out);
+
+/*
+ * The cost of one rank, without proving anything: chunks it sends, receives,
+ * reduces and copies, and its scratch slots. Works at any scale.
+ */
+struct hk_rank_cost {
+	uint64_t steps;
+	uint64_t sent;
+	uint64_t received;
+	uint64_t reduced;
+	uint64_t copied;
+	uint32_t scratch;
+};
+HK_API void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank,
+			       struct hk_rank_cost *cost_out);
+
+/* "form", "progress", "race", "result", "none". Thread-safe. */
+HK_API const char *hk_refusal_name(enum hk_refusal refusal);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - how a collective is done: for every rank, lanes of steps on chunks.
+ *
+ *   rank     one participant
+ *   lane     a sequential program of one rank; lanes of a rank run side by side
+ *   step     one action of a lane: send, receive, reduce, copy, or a fused form
+ *   chunk    what a slot of a buffer holds; its length is a symbol
+ *   channel  the FIFO from one lane to another; holds at most `slots` messages,
+ *            and a lane waits on an empty or a full one
+ *   slice    the plan performed again on another part of every chunk; slices
+ *            follow each other in every lane and share no byte
+ *
+ * A plan is immutable, knows no sizes and stores nothing per rank or step: a
+ * step is computed when it is asked for. docs/ARCHITECTURE.md states the
+ * invariants (I1...) that hold for every plan that was proved.
+ */
+#ifndef HOCKET_PLAN_H
+#define HOCKET_PLAN_H
+
+#include <hocket/coll.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HK_RANKS_MAX (1u << 24)	/* ranks of a plan */
+#define HK_LANES_MAX 256u	/* lanes of a rank */
+#define HK_SLOTS_MAX 64u	/* messages a channel may hold */
+#define HK_NONE UINT32_MAX	/* no rank, no lane */
+
+/* The least a transport may offer per channel; built-in plans need no more. */
+#define HK_SLOTS_MIN 1u
+
+struct hk_plan;			/* opaque, immutable */
+
+/*
+ * All memory of an object comes from here; NULL in an option struct means
+ * malloc. One function, as in Lua: size_new 0 frees, ptr NULL allocates.
+ */
+struct hk_alloc {
+	void *(*resize)(void *ctx, void *ptr, size_t size_old, size_t size_new);
+	void *ctx;
+};
+
+enum hk_buf {
+	HK_BUF_NONE,
+	HK_BUF_IN,		/* the caller's input; never written */
+	HK_BUF_OUT,		/* the caller's output */
+	HK_BUF_SCRATCH		/* the plan's own; undefined at the start */
+};
+
+/*
+ * What a step does. "msg" is the message received from `from`.
+ *
+ *	enum               name                 does                     flags
+ */
+#define HK_OP_MAP(X) \
+	X(NOP,              "nop",              "waits for its dependency") \
+	X(SEND,             "send",             "src to peer") \
+	X(RECV,             "recv",             "msg into dst") \
+	X(RECV_REDUCE,      "recv-reduce",      "msg + src into dst") \
+	X(RECV_SEND,        "recv-send",        "msg to peer, and into dst if any") \
+	X(RECV_REDUCE_SEND, "recv-reduce-send", "msg + src to peer, and into dst if any") \
+	X(COPY,             "copy",             "src into dst") \
+	X(REDUCE,           "reduce",           "dst + src into dst") \
+	X(PUT,              "put",              "src into the peer's memory; reserved") \
+	X(SIGNAL,           "signal",           "raises a flag at the peer; reserved") \
+	X(WAIT,             "wait",             "waits for a flag; reserved") \
+	X(MULTICAST,        "multicast",        "src to a set of peers; reserved") \
+	X(SWITCH_REDUCE,    "switch-reduce",    "the network adds on the way; reserved")
+
+enum hk_op {
+#define HK_OP_ENUM(id, name, does) HK_OP_##id,
+	HK_OP_MAP(HK_OP_ENUM)
+#undef HK_OP_ENUM
+	HK_OP_COUNT
+};
+
+/* The far end of a channel; rank HK_NONE where a step has none. */
+struct hk_port {
+	uint32_t rank;
+	uint32_t lane;
+};
+
+/*
+ * Which slots: the j-th is first + j where run is 0, else
+ * first + (j / run) * period + j % run; always modulo the buffer's slots.
+ */
+struct hk_span {
+	enum hk_buf buf;
+	uint32_t first;
+	uint32_t run;
+	uint32_t period;
+};
+
+/* Another step of the same rank (and slice) that has to be over first. */
+struct hk_after {
+	uint32_t lane;		/* HK_NONE: no dependency */
+	uint32_t step;
+};
+
+struct hk_step {
+	enum hk_op op;
+	uint32_t count;		/* chunks moved; 0 only synchronises */
+	struct hk_port from;
+	struct hk_port to;
+	struct hk_span src;
+	struct hk_span dst;
+	struct hk_after after;
+};
+
+/* One message of a sendrecv batch. */
+struct hk_msg {
+	uint32_t src;
+	uint32_t dst;
+};
+
+struct hk_plan_opts {
+	size_t size;		/* sizeof(struct hk_plan_opts) */
+	const char *algo;	/* NULL: the collective's first */
+	uint32_t root;		/* broadcast, reduce, gather, scatter */
+	uint32_t nodes;		/* two-level: divides the ranks; 0: up to 8 a node */
+	const struct hk_msg *msgs; /* sendrecv; NULL: each rank to the next; copied */
+	size_t nmsgs;
+	const struct hk_alloc *alloc; /* borrowed until the plan is destroyed */
+};
+#define HK_PLAN_OPTS_INIT { sizeof(struct hk_plan_opts), NULL, 0, 0, NULL, 0, NULL }
+
+/*
+ * Makes a built-in plan. opts may be NULL. HK_EINVAL (unknown algorithm, rank
+ * or root out of range, nodes that do not divide), HK_ELIMIT, HK_ENOMEM, with
+ * the reason in why.
+ */
+HK_API HK_NODISCARD enum hk_status
+hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *opts,
+	       struct hk_why *why, struct hk_plan **plan_out);
+
+/* Accepts NULL. */
+HK_API void hk_plan_destroy(struct hk_plan *plan);
+
+/* What a plan is, in one struct; strings are borrowed from the plan. */
+struct hk_plan_info {
+	enum hk_coll coll;
+	const char *algo;
+	uint32_t nranks;
+	uint32_t root;		/* 0 where the collective has none */
+	uint32_t nodes;		/* 1 where the algorithm is flat */
+	uint32_t parts;		/* chunks of a vector; 1 for block collectives */
+	uint32_t slots;		/* messages a channel must be able to hold */
+	bool inplace;		/* claims to work with `in` inside `out` */
+	const struct hk_msg *msgs; /* sendrecv, in the order of their symbols */
+	size_t nmsgs;
+};
+HK_API void hk_plan_info(const struct hk_plan *plan, struct hk_plan_info *info_out);
+
+/* Lanes of a rank and steps of a lane. Thread-safe, as all that reads a plan. */
+HK_API uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank);
+HK_API uint32_t hk_plan_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane);
+
+/* Step i of a lane, computed in O(log ranks) at most, from no other step. */
+HK_API void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			 struct hk_step *step_out);
+
+/* Slots of a buffer of a rank; 0 where the rank has no such buffer. */
+HK_API uint32_t hk_plan_slots(const struct hk_plan *plan, uint32_t rank, enum hk_buf buf);
+
+/* The j-th slot of a span in a buffer of nslots (> 0) slots. */
+HK_API uint32_t hk_span_at(const struct hk_span *span, uint32_t j, uint32_t nslots);
+
+/*
+ * Lengths. Every slot of `in` and `out` has a symbol: part k of the vector, or
+ * the block of rank k, or the block from s to d as s * nranks + d, or message
+ * k. With counts, symbol k has counts[k] elements (for vectors: all parts
+ * together have counts[0]); with counts NULL every block has `count` elements
+ * and a vector has `count` in all, split as evenly as whole elements allow.
+ */
+struct hk_sizes {
+	uint64_t count;
+	const uint64_t *counts;
+};
+HK_API uint64_t hk_plan_symbol(const struct hk_plan *plan, uint32_t rank, enum hk_buf buf,
+			       uint32_t slot);
+HK_API uint64_t hk_plan_length(const struct hk_plan *plan, const struct hk_sizes *sizes,
+			       uint64_t symbol);
+/* How many symbols there are: the length of hk_sizes.counts (1 for vectors). */
+HK_API uint64_t hk_plan_counts(const struct hk_plan *plan);
+
+/*
+ * In place: the slot of `out` that is the same memory as slot `slot` of `in`,
+ * or HK_NONE. (For reducescatter and scatter, out[0] lies inside `in`.)
+ */
+HK_API uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, uint32_t slot);
+
+/* "send", ... and back; HK_EINVAL for an unknown name. Thread-safe. */
+HK_API const char *hk_op_name(enum hk_op op);
+HK_API const char *hk_buf_name(enum hk_buf buf);
+
+/* ---- the algorithms there are ---- */
+
+/*
+ * An algorithm's card. The formulas are in C syntax (with exact division) over
+ * n (ranks), N (nodes), g = n / N and the functions ceil, min, max, clog2,
+ * flog2, pow2 (the largest power of two not above), popsum (set bits of all
+ * numbers below) and halvings (sum of min(pow2(n) / 2^l, n - pow2(n)) over
+ * l = 1..flog2(n)); tests evaluate them against the plans. Bytes are in units
+ * of V: a vector, or all blocks of a rank's larger buffer together, where all
+ * blocks are equal (sendrecv: one message).
+ */
+struct hk_algo_info {
+	enum hk_coll coll;
+	const char *name;
+	const char *alias;	/* another name, or NULL */
+	const char *about;	/* one line */
+	const char *steps;	/* messages on the critical path */
+	const char *sent;	/* V sent by the busiest rank */
+	const char *reduced;	/* V reduced by the busiest rank */
+	const char *scratch;	/* V of scratch at the rank that needs most */
+	const char *limits;	/* "any n", or what it needs */
+	bool nodes;		/* two-level: takes a number of nodes */
+	bool rooted;
+	bool inplace;
+};
+
+/* The i-th algorithm, in the order of the collectives; false past the last. */
+HK_API bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out);
+
+/* ---- plans as text ---- */
+
+struct hk_print_opts {
+	size_t size;
+	uint32_t rank;		/* only this rank; HK_NONE: all */
+};
+#define HK_PRINT_OPTS_INIT { sizeof(struct hk_print_opts), HK_NONE }
+
+/*
+ * Write a plan for people (a table; a picture of who sends what to whom, round
+ * by round), for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL.
+ * HK_EIO where the stream fails; HK_ELIMIT where a picture would be too wide.
+ */
+HK_API HK_NODISCARD enum hk_status hk_plan_print_table(const struct hk_plan *plan,
+						       const struct hk_print_opts *opts,
+						       FILE *file);
+HK_API HK_NODISCARD enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file,
+							 struct hk_why *why);
+HK_API HK_NODISCARD enum hk_status hk_plan_print_dot(const struct hk_plan *plan,
+						     const struct hk_print_opts *opts,
+						     FILE *file);
+HK_API HK_NODISCARD enum hk_status hk_plan_print_json(const struct hk_plan *plan,
+						      const struct hk_print_opts *opts,
+						      FILE *file);
+
+#define HK_PLAN_FILE_MAX (64u << 20)	/* bytes of a plan file */
+
+/*
+ * Reads a plan from JSON text of len bytes; name is what messages call it.
+ * The text is untrusted: anything malformed is HK_ESYNTAX (or HK_ELIMIT) and
+ * why says where. A plan that was read is well-formed, not proved.
+ */
+HK_API HK_NODISCARD enum hk_status hk_plan_parse(const char *text, size_t len, const char *name,
+						 const struct hk_alloc *alloc, struct hk_why *why,
+						 struct hk_plan **plan_out);
+/* The same, from a file; "-" is standard input. */
+HK_API HK_NODISCARD enum hk_status hk_plan_read(const char *path, const struct hk_alloc *alloc,
+						struct hk_why *why, struct hk_plan **plan_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
