@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * algo.h - what the algorithm families share: teams of ranks, spans, and
+ * the makers of steps. Pure arithmetic; nothing here has state or does I/O.
+ *
+ * Conventions of every family:
+ *   n, r (or v)   ranks of a team, and the caller's place in it
+ *   i             step number inside a phase; a lane is phases in a row
+ *   V, chunk      as in plan.h
+ * The header comment of each family gives its cost as
+ *   steps (messages on the critical path) / V sent by the busiest rank /
+ *   V reduced by the busiest rank
+ * and the same formulas stand in the family's cards, where tests read them.
+ */
+#ifndef HK_PLAN_ALGO_ALGO_H
+#define HK_PLAN_ALGO_ALGO_H
+
+#include "plan/plan.h"
+
+/* Cards of the families, each ended by a row without a name. */
+extern const struct hk_algo hk__algo_direct[];
+extern const struct hk_algo hk__algo_ring[];
+extern const struct hk_algo hk__algo_butterfly[];
+extern const struct hk_algo hk__algo_bruck[];
+extern const struct hk_algo hk__algo_pat[];
+extern const struct hk_algo hk__algo_pairwise[];
+extern const struct hk_algo hk__algo_tree[];
+extern const struct hk_algo hk__algo_dbtree[];
+extern const struct hk_algo hk__algo_compose[];
+extern const struct hk_algo hk__algo_twolevel[];
+extern const struct hk_algo hk__algo_barrier[];
+extern const struct hk_algo hk__algo_sendrecv[];
+
+/* ---- teams ---- */
+
+/*
+ * Some ranks of the plan, numbered 0..n-1: member k is rank
+ * base + ((k + turn) mod n) * stride, and talks on `lane`.
+ */
+struct team {
+	uint32_t n;
+	uint32_t me;
+	uint32_t base;
+	uint32_t stride;
+	uint32_t turn;
+	uint32_t lane;
+};
+
+/* All ranks, member 0 being `first`. */
+static inline struct team team_all(const struct hk_plan *plan, uint32_t rank, uint32_t first)
+{
+	return (struct team){ .n = plan->n, .me = hk__mod_sub(rank, first, plan->n), .stride = 1,
+			      .turn = first };
+}
+
+/* The ranks of one node, member 0 being device `first`. */
+static inline struct team team_node(const struct hk_plan *plan, uint32_t rank, uint32_t first)
+{
+	uint32_t g = plan->n / plan->nodes;
+
+	return (struct team){ .n = g, .me = hk__mod_sub(rank % g, first, g),
+			      .base = rank / g * g, .stride = 1, .turn = first };
+}
+
+/* The ranks at the same place in every node, member 0 being on node `first`. */
+static inline struct team team_rail(const struct hk_plan *plan, uint32_t rank, uint32_t first)
+{
+	uint32_t g = plan->n / plan->nodes;
+
+	return (struct team){ .n = plan->nodes, .me = hk__mod_sub(rank / g, first, plan->nodes),
+			      .base = rank % g, .stride = g, .turn = first };
+}
+
+static inline struct hk_port team_port(const struct team *team, uint32_t member)
+{
+	uint32_t place = hk__mod_add(member, team->turn, team->n);
+
+	return (struct hk_port){ team->base + place * team->stride, team->lane };
+}
+
+static inline uint32_t team_next(const struct team *team, uint32_t distance)
+{
+	return hk__mod_add(team->me, distance, team->n);
+}
+
+static inline uint32_t team_prev(const struct team *team, uint32_t distance)
+{
+	return hk__mod_sub(team->me, distance, team->n);
+}
+
+/* The other member that the k-th of n - 1 visits goes to, in ascending order. */
+static inline uint32_t team_other(const struct team *team, uint32_t k)
+{
+	return k < team->me ? k : k + 1;
+}
+
+/* ---- spans ---- */
+
+static inline struct hk_span span(enum hk_buf buf, uint32_t first)
+{
+	return (struct hk_span){ buf, first, 0, 0 };
+}
+
+static inline struct hk_span span_strided(enum hk_buf buf, uint32_t first, uint32_t stride)
+{
+	return (struct hk_span){ buf, first, 1, stride };
+}
+
+static const struct hk_span span_none = { HK_BUF_NONE, 0, 0, 0 };
+
+/* ---- steps ---- */
+
+static inline void step_send(struct hk_step *step, struct hk_port to, struct hk_span src,
+			     uint32_t count)
+{
+	step->op = HK_OP_SEND;
+	step->to = to;
+	step->src = src;
+	step->count = count;
+}
+
+static inline void step_recv(struct hk_step *step, struct hk_port from, struct hk_span dst,
+			     uint32_t count)
+{
+	step->op = HK_OP_RECV;
+	step->from = from;
+	step->dst = dst;
+	step->count = count;
+}
+
+static inline void step_recv_reduce(struct hk_step *step, struct hk_port from, struct hk_span src,
+				    struct hk_span dst, uint32_t count)
+{
+	step->op = HK_OP_RECV_REDUCE;
+	step->from = from;
+	step->src = src;
+	step->dst = dst;
+	step->count = count;
+}
+
+static inline void step_recv_send(struct hk_step *step, struct hk_port from, struct hk_port to,
+				  struct hk_span dst, uint32_t count)
+{
+	step->op = HK_OP_RECV_SEND;
+	step->from = from;
+	step->to = to;
+	step->dst = dst;
+	step->count = count;
+}
+
+static inline void step_copy(struct hk_step *step, struct hk_span src, struct hk_span dst,
+			     uint32_t count)
+{
+	step->op = HK_OP_COPY;
+	step->src = src;
+	step->dst = dst;
+	step->count = count;
+}
+
+static inline void step_reduce(struct hk_step *step, struct hk_span src, struct hk_span dst,
+			       uint32_t count)
+{
+	step->op = HK_OP_REDUCE;
+	step->src = src;
+	step->dst = dst;
+	step->count = count;
+}
+
+/* ---- phases used by more than one family ---- */
+
+/* Blocks of a team: member k's are the `per` slots from first + k * step on. */
+struct blocks {
+	uint32_t first;
+	uint32_t per;
+	uint32_t step;
+};
+
+static inline struct hk_span blocks_span(const struct blocks *blocks, enum hk_buf buf,
+					 uint32_t member)
+{
+	return span(buf, blocks->first + member * blocks->step);
+}
+
+/*
+ * Accumulation in member order (direct.c): the member receives one message of
+ * `count` chunks from every other and adds them and its own to out, in the
+ * order of members, so that every member that accumulates the same chunks
+ * gets the same bits. In place is fine. scratch: count slots, members >= 2.
+ */
+struct accumulate {
+	struct team team;
+	struct hk_span in;
+	struct hk_span out;
+	struct hk_span scratch;
+	uint32_t count;
+};
+uint32_t hk__accumulate_steps(uint32_t n, uint32_t me);
+void hk__accumulate_step(const struct accumulate *acc, uint32_t i, struct hk_step *step);
+
+/*
+ * Rings (ring.c) over a team whose member k owns block k. `src` is where a
+ * member's own contribution lies, `dst` where results go.
+ */
+struct ring {
+	struct team team;
+	struct blocks blocks;
+	enum hk_buf src;
+	enum hk_buf dst;
+};
+uint32_t hk__ring_allreduce_steps(uint32_t n);
+void hk__ring_allreduce_step(const struct ring *ring, uint32_t i, struct hk_step *step);
+/* Member k's block ends in `result`. */
+uint32_t hk__ring_reducescatter_steps(uint32_t n);
+void hk__ring_reducescatter_step(const struct ring *ring, struct hk_span result, uint32_t i,
+				 struct hk_step *step);
+/* Starts from the own block in `own`; the first step copies it into dst. */
+uint32_t hk__ring_allgather_steps(uint32_t n);
+void hk__ring_allgather_step(const struct ring *ring, struct hk_span own, uint32_t i,
+			     struct hk_step *step);
+
+/*
+ * Trees (tree.c): one node's view. Fan-out passes `count` chunks from the
+ * root's src down to everybody's dst; fan-in sums everybody's src up to the
+ * root's dst, with `acc` as the place of partial sums elsewhere.
+ */
+#define TREE_KIDS_MAX 64
+struct tree_node {
+	bool has_parent;
+	struct hk_port parent;
+	uint32_t nkids;
+	struct hk_port kids[TREE_KIDS_MAX];	/* the largest subtree first */
+};
+void hk__tree_binomial(const struct team *team, struct tree_node *node);
+uint32_t hk__tree_fanout_steps(const struct tree_node *node);
+void hk__tree_fanout_step(const struct tree_node *node, struct hk_span src, struct hk_span dst,
+			  uint32_t count, uint32_t i, struct hk_step *step);
+uint32_t hk__tree_fanin_steps(const struct tree_node *node);
+void hk__tree_fanin_step(const struct tree_node *node, struct hk_span src, struct hk_span acc,
+			 struct hk_span dst, uint32_t i, struct hk_step *step);
+
+/* Binomial trees by arithmetic: children of member v of n, largest first. */
+uint32_t hk__binomial_nkids(uint32_t n, uint32_t v);
+uint32_t hk__binomial_kid(uint32_t n, uint32_t v, uint32_t k);
+uint32_t hk__binomial_parent(uint32_t v);		/* v > 0 */
+uint32_t hk__binomial_size(uint32_t n, uint32_t v);	/* members below and v */
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * direct.c - everybody talks to everybody: fewest steps, most messages.
+ *
+ * Sends come before receives; every pair has its own channel, so one slot is
+ * enough. Reductions go in rank order, so all ranks that add the same chunks
+ * get the same bits. Costs (steps / sent / reduced):
+ *
+ *   allreduce one-shot     1 / n-1       / n-1       all send all, all add all
+ *   allreduce two-shot     2 / 2(n-1)/n  / (n-1)/n   scatter-reduce, then gather
+ *   reducescatter direct   1 / (n-1)/n   / (n-1)/n
+ *   allgather direct       1 / (n-1)/n   / 0
+ *   alltoall direct        1 / (n-1)/n   / 0
+ *   gather, scatter        1 / 1/n, (n-1)/n / 0
+ */
+#include "plan/algo/algo.h"
+
+/* ---- accumulation in member order ---- */
+
+/*
+ * Members 0 and 1 start with x0 + x1 and go on in out. A later member m sums
+ * x0..x(m-1) in scratch first, as its own input may lie in out and its turn
+ * is not yet; then it adds its own and the rest, the last sum going to out.
+ * The last member has no message left to do that with, and ends locally.
+ */
+uint32_t hk__accumulate_steps(uint32_t n, uint32_t me)
+{
+	if (n == 1)
+		return 1;
+	if (me < 2)
+		return n - 1;
+	return me == n - 1 ? n + 1 : n;
+}
+
+static void accumulate_late_step(const struct accumulate *acc, uint32_t i, struct hk_step *step)
+{
+	uint32_t n = acc->team.n, me = acc->team.me;
+
+	if (i == 0)
+		step_recv(step, team_port(&acc->team, 0), acc->scratch, acc->count);
+	else if (i < me)
+		step_recv_reduce(step, team_port(&acc->team, i), acc->scratch, acc->scratch,
+				 acc->count);
+	else if (me == n - 1 && i == me)
+		step_copy(step, acc->in, acc->out, acc->count);
+	else if (me == n - 1)
+		step_reduce(step, acc->scratch, acc->out, acc->count);
+	else if (i == me)
+		step_reduce(step, acc->in, acc->scratch, acc->count);
+	else
+		step_recv_reduce(step, team_port(&acc->team, i), acc->scratch,
+				 i == n - 1 ? acc->out : acc->scratch, acc->count);
+}
+
+void hk__accumulate_step(const struct accumulate *acc, uint32_t i, struct hk_step *step)
+{
+	if (acc->team.n == 1)
+		step_copy(step, acc->in, acc->out, acc->count);
+	else if (acc->team.me >= 2)
+		accumulate_late_step(acc, i, step);
+	else if (i == 0)
+		step_recv_reduce(step, team_port(&acc->team, 1 - acc->team.me), acc->in, acc->out,
+				 acc->count);
+	else
+		step_recv_reduce(step, team_port(&acc->team, i + 1), acc->out, acc->out,
+				 acc->count);
+}
+
+static uint32_t direct_acc_scratch(const struct hk_plan *plan, uint32_t rank)
+{
+	return plan->n > 2 && rank >= 2;
+}
+
+static uint32_t direct_n_parts(const struct hk_plan *plan)
+{
+	return plan->n;
+}
+
+/* ---- allreduce ---- */
+
+static uint32_t oneshot_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	(void)lane;
+	return plan->n - 1 + hk__accumulate_steps(plan->n, rank);
+}
+
+static void oneshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			 struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, 0);
+
+	(void)lane;
+	if (i < plan->n - 1) {
+		/* Each rank begins with another peer. */
+		step_send(step, team_port(&team, team_next(&team, i + 1)), span(HK_BUF_IN, 0), 1);
+		return;
+	}
+	struct accumulate acc = { .team = team, .in = span(HK_BUF_IN, 0),
+				  .out = span(HK_BUF_OUT, 0), .scratch = span(HK_BUF_SCRATCH, 0),
+				  .count = 1 };
+	hk__accumulate_step(&acc, i - (plan->n - 1), step);
+}
+
+static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	(void)lane;
+	return plan->n - 1 + hk__accumulate_steps(plan->n, rank);
+}
+
+/* out_slot: where the own block lies in out: 0, or its place in a vector. */
+static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t out_slot,
+			       uint32_t i, struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, 0);
+
+	if (i < plan->n - 1) {
+		uint32_t peer = team_next(&team, i + 1);
+
+		step_send(step, team_port(&team, peer), span(HK_BUF_IN, peer), 1);
+		return;
+	}
+	struct accumulate acc = { .team = team, .in = span(HK_BUF_IN, rank),
+				  .out = span(HK_BUF_OUT, out_slot),
+				  .scratch = span(HK_BUF_SCRATCH, 0), .count = 1 };
+	hk__accumulate_step(&acc, i - (plan->n - 1), step);
+}
+
+static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			       struct hk_step *step)
+{
+	(void)lane;
+	direct_reduce_step(plan, rank, 0, i, step);
+}
+
+/* The 2(n-1) steps that hand out[rank] to everybody and take theirs. */
+static void direct_gather_step(const struct hk_plan *plan, uint32_t rank, struct hk_span own,
+			       uint32_t i, struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, 0);
+
+	if (i < plan->n - 1) {
+		step_send(step, team_port(&team, team_next(&team, i + 1)), own, 1);
+	} else {
+		uint32_t peer = team_prev(&team, i - (plan->n - 1) + 1);
+
+		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
+	}
+}
+
+static uint32_t twoshot_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	return reducescatter_steps(plan, rank, lane) + 2 * (plan->n - 1);
+}
+
+static void twoshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			 struct hk_step *step)
+{
+	uint32_t reduce = reducescatter_steps(plan, rank, lane);
+
+	if (i < reduce)
+		direct_reduce_step(plan, rank, rank, i, step);
+	else
+		direct_gather_step(plan, rank, span(HK_BUF_OUT, rank), i - reduce, step);
+}
+
+/* ---- allgather ---- */
+
+static uint32_t allgather_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	(void)rank;
+	(void)lane;
+	return 2 * (plan->n - 1) + 1;
+}
+
+static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			   struct hk_step *step)
+{
+	(void)lane;
+	/* Peers wait for the sends, nobody for the copy: it comes between. */
+	if (i == plan->n - 1)
+		step_copy(step, span(HK_BUF_IN, 0), span(HK_BUF_OUT, rank), 1);
+	else
+		direct_gather_step(plan, rank, span(HK_BUF_IN, 0), i < plan->n ? i : i - 1, step);
+}
+
+/* ---- alltoall: one lane sends, one receives ---- */
+
+static uint32_t alltoall_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	(void)rank;
+	return lane == 0 ? plan->n : plan->n - 1;
+}
+
+static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			  struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, 0);
+
+	if (lane == 0 && i == plan->n - 1) {
+		step_copy(step, span(HK_BUF_IN, rank), span(HK_BUF_OUT, rank), 1);
+	} else if (lane == 0) {
+		uint32_t peer = team_next(&team, i + 1);
+
+		team.lane = 1;
+		step_send(step, team_port(&team, peer), span(HK_BUF_IN, peer), 1);
+	} else {
+		uint32_t peer = team_prev(&team, i + 1);
+
+		team.lane = 0;
+		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
+	}
+}
+
+/* ---- gather, scatter ---- */
+
+static uint32_t rooted_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	(void)lane;
+	return rank == plan->root ? plan->n : 1;
+}
+
+static void gather_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, plan->root);
+
+	(void)lane;
+	if (team.me != 0)
+		step_send(step, team_port(&team, 0), span(HK_BUF_IN, 0), 1);
+	else if (i == 0)
+		step_copy(step, span(HK_BUF_IN, 0), span(HK_BUF_OUT, rank), 1);
+	else
+		step_recv(step, team_port(&team, i), span(HK_BUF_OUT, team_port(&team, i).rank), 1);
+}
+
+static void scatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			 struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, plan->root);
+
+	(void)lane;
+	if (team.me != 0)
+		step_recv(step, team_port(&team, 0), span(HK_BUF_OUT, 0), 1);
+	else if (i == plan->n - 1)
+		step_copy(step, span(HK_BUF_IN, rank), span(HK_BUF_OUT, 0), 1);
+	else
+		step_send(step, team_port(&team, i + 1),
+			  span(HK_BUF_IN, team_port(&team, i + 1).rank), 1);
+}
+
+const struct hk_algo hk__algo_direct[] = {
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .card = { "one-shot", NULL, "all send all, all add all", "1", "n-1", "n-1",
+		    "n > 2 ? 1 : 0", "any n; small vectors, few ranks" },
+	  .scratch = direct_acc_scratch, .steps = oneshot_steps, .step = oneshot_step },
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .card = { "two-shot", "direct", "direct reduce-scatter, then direct allgather", "2",
+		    "2*(n-1)/n", "(n-1)/n", "n > 2 ? 1/n : 0", "any n; full mesh" },
+	  .parts = direct_n_parts, .scratch = direct_acc_scratch, .steps = twoshot_steps,
+	  .step = twoshot_step },
+	{ .coll = HK_COLL_REDUCESCATTER,
+	  .card = { "direct", NULL, "every block straight to its owner, who adds in rank order",
+		    "1", "(n-1)/n", "(n-1)/n", "n > 2 ? 1/n : 0", "any n; full mesh" },
+	  .scratch = direct_acc_scratch, .steps = reducescatter_steps, .step = reducescatter_step },
+	{ .coll = HK_COLL_ALLGATHER,
+	  .card = { "direct", NULL, "every block straight to everybody", "1", "(n-1)/n", "0", "0",
+		    "any n; full mesh" },
+	  .steps = allgather_steps, .step = allgather_step },
+	{ .coll = HK_COLL_ALLTOALL, .flags = HK_ALGO_NOT_INPLACE, .nlanes = 2,
+	  .card = { "direct", "linear", "all blocks at once, one lane each way", "1", "(n-1)/n",
+		    "0", "0", "any n" },
+	  .steps = alltoall_steps, .step = alltoall_step },
+	{ .coll = HK_COLL_GATHER,
+	  .card = { "direct", "linear", "every block straight to the root", "1", "1/n", "0", "0",
+		    "any n" },
+	  .steps = rooted_steps, .step = gather_step },
+	{ .coll = HK_COLL_SCATTER,
+	  .card = { "direct", "linear", "every block straight from the root", "1", "(n-1)/n", "0",
+		    "0", "any n" },
+	  .steps = rooted_steps, .step = scatter_step },
+	{ .card = { .name = NULL } },
+};

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - making a plan, asking it for steps, and what operations have. */
+#include "plan/plan.h"
+#include "plan/store.h"
+
+#include <string.h>
+
+const struct hk_step hk__step_none = {
+	.op = HK_OP_NOP,
+	.from = { HK_NONE, HK_NONE },
+	.to = { HK_NONE, HK_NONE },
+	.after = { HK_NONE, 0 },
+};
+
+/* ---- operations ---- */
+
+const char *hk_op_name(enum hk_op op)
+{
+	switch (op) {
+#define OP_NAME(id, name, does) case HK_OP_##id: return name;
+	HK_OP_MAP(OP_NAME)
+#undef OP_NAME
+	case HK_OP_COUNT:
+		break;
+	}
+	return "?";
+}
+
+const char *hk_buf_name(enum hk_buf buf)
+{
+	switch (buf) {
+	case HK_BUF_IN:
+		return "in";
+	case HK_BUF_OUT:
+		return "out";
+	case HK_BUF_SCRATCH:
+		return "scratch";
+	case HK_BUF_NONE:
+		break;
+	}
+	return "none";
+}
+
+bool hk__op_receives(enum hk_op op)
+{
+	return op == HK_OP_RECV || op == HK_OP_RECV_REDUCE || op == HK_OP_RECV_SEND ||
+	       op == HK_OP_RECV_REDUCE_SEND;
+}
+
+bool hk__op_sends(enum hk_op op)
+{
+	return op == HK_OP_SEND || op == HK_OP_RECV_SEND || op == HK_OP_RECV_REDUCE_SEND;
+}
+
+bool hk__op_reduces(enum hk_op op)
+{
+	return op == HK_OP_RECV_REDUCE || op == HK_OP_RECV_REDUCE_SEND || op == HK_OP_REDUCE;
+}
+
+bool hk__op_reserved(enum hk_op op)
+{
+	return op >= HK_OP_PUT;
+}
+
+uint32_t hk_span_at(const struct hk_span *span, uint32_t j, uint32_t nslots)
+{
+	uint64_t at = span->first;
+
+	hk_assert(nslots > 0);
+	if (span->run == 0)
+		at += j;
+	else
+		at += (uint64_t)(j / span->run) * span->period + j % span->run;
+	return (uint32_t)(at % nslots);
+}
+
+static const char *step_span_fault(const struct hk_plan *plan, uint32_t rank,
+				   const struct hk_span *span, uint32_t count, bool may_be_none)
+{
+	uint32_t nslots = hk_plan_slots(plan, rank, span->buf);
+
+	if (span->buf == HK_BUF_NONE)
+		return may_be_none || count == 0 ? NULL : "names no buffer";
+	if (count > nslots)
+		return "names more slots than the rank's buffer has";
+	if (span->first >= (nslots ? nslots : 1))
+		return "names a slot past the end of the rank's buffer";
+	return NULL;
+}
+
+static const char *step_port_fault(const struct hk_plan *plan, const struct hk_port *port)
+{
+	if (port->rank >= plan->n)
+		return "names a peer that is no rank of the plan";
+	if (port->lane >= hk_plan_lanes(plan, port->rank))
+		return "names a lane the peer does not have";
+	return NULL;
+}
+
+const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step)
+{
+	bool has_src = step->op == HK_OP_SEND || step->op == HK_OP_COPY ||
+		       hk__op_reduces(step->op);
+	bool has_dst = step->op == HK_OP_RECV || step->op == HK_OP_RECV_REDUCE ||
+		       step->op == HK_OP_COPY || step->op == HK_OP_REDUCE;
+	const char *fault = NULL;
+
+	if (hk__op_reserved(step->op))
+		return "is a reserved operation that cannot be proved yet; use send and recv";
+	if (hk__op_receives(step->op))
+		fault = step_port_fault(plan, &step->from);
+	if (!fault && hk__op_sends(step->op))
+		fault = step_port_fault(plan, &step->to);
+	if (!fault && has_src)
+		fault = step_span_fault(plan, rank, &step->src, step->count, false);
+	/* The fused sends may keep what they pass on, or not. */
+	if (!fault && step->op != HK_OP_SEND && step->op != HK_OP_NOP)
+		fault = step_span_fault(plan, rank, &step->dst, step->count, !has_dst);
+	if (!fault && step->dst.buf == HK_BUF_IN && step->op != HK_OP_SEND &&
+	    step->op != HK_OP_NOP)
+		fault = "writes the input, which is read-only";
+	if (!fault && step->after.lane != HK_NONE &&
+	    (step->after.lane >= hk_plan_lanes(plan, rank) ||
+	     step->after.step >= hk_plan_steps(plan, rank, step->after.lane)))
+		fault = "depends on a step that the rank does not have";
+	return fault;
+}
+
+/* ---- making ---- */
+
+static const struct hk_algo *plan_find_algo(enum hk_coll coll, const char *name)
+{
+	for (uint32_t i = 0; hk__algo_at(i); i++) {
+		const struct hk_algo *algo = hk__algo_at(i);
+
+		if (algo->coll != coll)
+			continue;
+		if (!name || hk__name_equal(name, algo->card.name) ||
+		    (algo->card.alias && hk__name_equal(name, algo->card.alias)))
+			return algo;
+	}
+	return NULL;
+}
+
+static enum hk_status plan_no_algo(enum hk_coll coll, const char *name, struct hk_why *why)
+{
+	char names[HK_WHY_MAX / 2];
+	struct hk__text text;
+
+	hk__text_init(&text, names, sizeof(names));
+	for (uint32_t i = 0; hk__algo_at(i); i++)
+		if (hk__algo_at(i)->coll == coll)
+			hk__text_add(&text, "%s%s", text.len ? ", " : "",
+				     hk__algo_at(i)->card.name);
+	return hk__why(why, HK_EINVAL, "%s has no algorithm '%s'; it has %s", hk_coll_name(coll),
+		       name, names);
+}
+
+/* The fewest nodes (two or more) of at most 8 ranks each that divide n. */
+static uint32_t plan_default_nodes(uint32_t n)
+{
+	for (uint32_t nodes = 2; nodes < n; nodes++)
+		if (n % nodes == 0 && n / nodes <= 8)
+			return nodes;
+	return n;
+}
+
+static enum hk_status plan_check_args(const struct hk_algo *algo, uint32_t n,
+				      const struct hk_plan_opts *opts, struct hk_why *why)
+{
+	if (n == 0 || n > HK_RANKS_MAX)
+		return hk__why(why, HK_ELIMIT, "%u ranks: a plan has 1 to %u", n, HK_RANKS_MAX);
+	if (opts->root >= n)
+		return hk__why(why, HK_EINVAL, "root %u is not one of the %u ranks (0 to %u)",
+			       opts->root, n, n - 1);
+	if (opts->root && !hk__coll_rooted(algo->coll))
+		return hk__why(why, HK_EINVAL, "%s has no root", hk_coll_name(algo->coll));
+	if (opts->nodes && !(algo->flags & HK_ALGO_NODES))
+		return hk__why(why, HK_EINVAL,
+			       "%s %s is flat and takes no nodes; its two-level form does",
+			       hk_coll_name(algo->coll), algo->card.name);
+	if (opts->nodes && (opts->nodes > n || n % opts->nodes))
+		return hk__why(why, HK_EINVAL, "%u nodes do not divide %u ranks evenly",
+			       opts->nodes, n);
+	if (opts->nmsgs && algo->coll != HK_COLL_SENDRECV)
+		return hk__why(why, HK_EINVAL, "%s takes no list of messages",
+			       hk_coll_name(algo->coll));
+	for (size_t i = 0; i < opts->nmsgs; i++)
+		if (opts->msgs[i].src >= n || opts->msgs[i].dst >= n)
+			return hk__why(why, HK_EINVAL,
+				       "message %zu goes from rank %u to %u, but there are %u ranks",
+				       i, opts->msgs[i].src, opts->msgs[i].dst, n);
+	return HK_OK;
+}
+
+/* Each rank to the next: what sendrecv does when no messages are named. */
+static enum hk_status plan_make_batch(struct hk_plan *plan, const struct hk_plan_opts *opts)
+{
+	if (opts->msgs)
+		return hk__batch_create(plan->alloc, plan->n, opts->msgs, opts->nmsgs, true,
+					&plan->batch);
+	struct hk_msg *msgs = hk__mem_zalloc(plan->alloc, plan->n, sizeof(*msgs));
+	if (!msgs)
+		return HK_ENOMEM;
+	for (uint32_t r = 0; r < plan->n; r++)
+		msgs[r] = (struct hk_msg){ r, (r + 1) % plan->n };
+	enum hk_status status =
+		hk__batch_create(plan->alloc, plan->n, msgs, plan->n, true, &plan->batch);
+	hk__mem_free(plan->alloc, msgs, plan->n, sizeof(*msgs));
+	return status;
+}
+
+enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *given,
+			      struct hk_why *why, struct hk_plan **plan_out)
+{
+	struct hk_plan_opts opts;
+	enum hk_status status = hk__opts_copy(&opts, sizeof(opts), given);
+
+	if (status != HK_OK)
+		return hk__why(why, status, "options of an unknown version");
+	const struct hk_algo *algo = plan_find_algo(coll, opts.algo);
+	if (!algo)
+		return plan_no_algo(coll, opts.algo ? opts.algo : "", why);
+	status = plan_check_args(algo, nranks, &opts, why);
+	if (status != HK_OK)
+		return status;
+
+	const struct hk_alloc *alloc = opts.alloc ? opts.alloc : &hk__alloc_default;
+	struct hk_plan *plan = hk__mem_zalloc(alloc, 1, sizeof(*plan));
+	if (!plan)
+		return hk__why(why, HK_ENOMEM, "no memory for a plan");
+	*plan = (struct hk_plan){ .algo = algo, .alloc = alloc, .coll = coll, .n = nranks,
+				  .root = opts.root, .nodes = 1, .slots = HK_SLOTS_MIN,
+				  .inplace = !(algo->flags & HK_ALGO_NOT_INPLACE) };
+	if (algo->flags & HK_ALGO_NODES)
+		plan->nodes = opts.nodes ? opts.nodes : plan_default_nodes(nranks);
+	plan->parts = algo->parts ? algo->parts(plan) : 1;
+	if (coll == HK_COLL_SENDRECV) {
+		status = plan_make_batch(plan, &opts);
+		if (status != HK_OK) {
+			hk_plan_destroy(plan);
+			return hk__why(why, status, "no memory for %zu messages", opts.nmsgs);
+		}
+	}
+	*plan_out = plan;
+	return HK_OK;
+}
+
+void hk_plan_destroy(struct hk_plan *plan)
+{
+	if (!plan)
+		return;
+	if (plan->store)
+		hk__store_destroy(plan);
+	hk__batch_destroy(plan->alloc, plan->batch);
+	hk__mem_free(plan->alloc, plan, 1, sizeof(*plan));
+}
+
+/* ---- asking ---- */
+
+void hk_plan_info(const struct hk_plan *plan, struct hk_plan_info *info_out)
+{
+	*info_out = (struct hk_plan_info){
+		.coll = plan->coll,
+		.algo = plan->store ? plan->store->algo : plan->algo->card.name,
+		.nranks = plan->n,
+		.root = plan->root,
+		.nodes = plan->nodes,
+		.parts = plan->parts,
+		.slots = plan->slots,
+		.inplace = plan->inplace,
+		.msgs = plan->batch ? plan->batch->msgs : NULL,
+		.nmsgs = plan->batch ? plan->batch->nmsgs : 0,
+	};
+}
+
+uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank)
+{
+	hk_assert(rank < plan->n);
+	if (plan->store)
+		return (uint32_t)plan->store->ranks[rank].lanes.count;
+	return plan->algo->nlanes ? plan->algo->nlanes : 1;
+}
+
+uint32_t hk_plan_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	hk_assert(lane < hk_plan_lanes(plan, rank));
+	if (plan->store) {
+		struct hk__store_lane *stored = hk__array_at(&plan->store->ranks[rank].lanes, lane);
+
+		return (uint32_t)stored->steps.count;
+	}
+	return plan->algo->steps(plan, rank, lane);
+}
+
+void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+		  struct hk_step *step_out)
+{
+	if (plan->store) {
+		*step_out = *hk__store_step(plan, rank, lane, i);
+		return;
+	}
+	hk_assert(i < hk_plan_steps(plan, rank, lane));
+	*step_out = hk__step_none;
+	plan->algo->step(plan, rank, lane, i, step_out);
+}
+
+bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out)
+{
+	const struct hk_algo *algo = hk__algo_at(i);
+
+	if (!algo)
+		return false;
+	*info_out = (struct hk_algo_info){
+		.coll = algo->coll,
+		.name = algo->card.name,
+		.alias = algo->card.alias,
+		.about = algo->card.about,
+		.steps = algo->card.steps,
+		.sent = algo->card.sent,
+		.reduced = algo->card.reduced,
+		.scratch = algo->card.scratch,
+		.limits = algo->card.limits,
+		.nodes = algo->flags & HK_ALGO_NODES,
+		.rooted = hk__coll_rooted(algo->coll),
+		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),
+	};
+	return true;
+}
