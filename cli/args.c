@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* args.c - options of all sub-commands, parsed in one place. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_wrong(const char *command, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "hocket %s: ", command);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return CLI_WRONG;
+}
+
+bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out)
+{
+	if (hk_coll_parse(name, coll_out) == HK_OK)
+		return true;
+	cli_wrong(command,
+		  "'%s' is no collective; there are allreduce, allgather, reducescatter, alltoall, "
+		  "broadcast, reduce, gather, scatter, barrier, sendrecv",
+		  name);
+	return false;
+}
+
+void cli_json_string(FILE *file, const char *text)
+{
+	fputc('"', file);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			fprintf(file, "\\%c", *c);
+		else if (*c < 0x20)
+			fprintf(file, "\\u%04x", *c);
+		else
+			fputc(*c, file);
+	}
+	fputc('"', file);
+}
+
+/* A whole number from min to max at *text; moves on behind it. */
+static bool args_number(const char **text, uint32_t min, uint32_t max, uint32_t *value_out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	errno = 0;
+	unsigned long long value = strtoull(*text, &end, 10);
+	if (errno || value < min || value > max)
+		return false;
+	*text = end;
+	*value_out = (uint32_t)value;
+	return true;
+}
+
+static bool args_whole_number(const char *text, uint32_t min, uint32_t max, uint32_t *value_out)
+{
+	return args_number(&text, min, max, value_out) && *text == '\0';
+}
+
+static bool args_range(const char *text, struct cli_range *range)
+{
+	if (!args_number(&text, 1, HK_RANKS_MAX, &range->from))
+		return false;
+	range->to = range->from;
+	if (strncmp(text, "..", 2) == 0) {
+		text += 2;
+		if (!args_number(&text, range->from, HK_RANKS_MAX, &range->to))
+			return false;
+	}
+	return *text == '\0';
+}
+
+/* "0:1,1:2": what sends to what. */
+static bool args_pairs(const char *text, struct cli_args *args)
+{
+	size_t room = 1;
+
+	for (const char *c = text; *c; c++)
+		room += *c == ',';
+	free(args->pairs);
+	args->npairs = 0;
+	args->pairs = calloc(room, sizeof(*args->pairs));
+	if (!args->pairs)
+		return false;
+	do {
+		struct hk_msg *msg = &args->pairs[args->npairs];
+
+		if (!args_number(&text, 0, HK_RANKS_MAX, &msg->src) || *text++ != ':' ||
+		    !args_number(&text, 0, HK_RANKS_MAX, &msg->dst))
+			return false;
+		args->npairs++;
+	} while (*text++ == ',');
+	return text[-1] == '\0';
+}
+
+static const struct option args_long[] = {
+	{ "ranks", required_argument, NULL, 'n' },
+	{ "algo", required_argument, NULL, 'a' },
+	{ "nodes", required_argument, NULL, 'N' },
+	{ "root", required_argument, NULL, 'r' },
+	{ "rank", required_argument, NULL, 'R' },
+	{ "pairs", required_argument, NULL, 'p' },
+	{ "all", no_argument, NULL, 'A' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "dot", no_argument, NULL, 'd' },
+	{ "picture", no_argument, NULL, 'P' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static unsigned args_bit(int option)
+{
+	static const struct {
+		char option;
+		unsigned bit;
+	} bits[] = {
+		{ 'n', CLI_OPT_RANKS }, { 'a', CLI_OPT_ALGO },	 { 'N', CLI_OPT_NODES },
+		{ 'r', CLI_OPT_ROOT },	{ 'R', CLI_OPT_RANK },	 { 'p', CLI_OPT_PAIRS },
+		{ 'A', CLI_OPT_ALL },	{ 'j', CLI_OPT_JSON },	 { 'd', CLI_OPT_DOT },
+		{ 'P', CLI_OPT_PICTURE },
+	};
+
+	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		if (bits[i].option == option)
+			return bits[i].bit;
+	return 0;
+}
+
+static const char *args_name(int option)
+{
+	for (const struct option *o = args_long; o->name; o++)
+		if (o->val == option)
+			return o->name;
+	return "?";
+}
+
+/* One option with its value; false where the value is wrong. */
+static bool args_take(struct cli_args *args, int option, const char *value)
+{
+	switch (option) {
+	case 'n':
+		args->has_ranks = true;
+		return args_range(value, &args->ranks);
+	case 'a':
+		args->algo = value;
+		return true;
+	case 'N':
+		args->has_nodes = true;
+		return args_whole_number(value, 1, HK_RANKS_MAX, &args->nodes);
+	case 'r':
+		args->has_root = true;
+		return args_whole_number(value, 0, HK_RANKS_MAX - 1, &args->root);
+	case 'R':
+		args->has_rank = true;
+		return args_whole_number(value, 0, HK_RANKS_MAX - 1, &args->rank);
+	case 'p':
+		return args_pairs(value, args);
+	case 'A':
+		return args->all = true;
+	case 'j':
+		return args->json = true;
+	case 'd':
+		return args->dot = true;
+	case 'P':
+		return args->picture = true;
+	default:
+		return args->help = true;
+	}
+}
+
+static const char *args_expected(int option)
+{
+	switch (option) {
+	case 'n':
+		return "a number of ranks, or FROM..TO with FROM not above TO";
+	case 'p':
+		return "a list such as 0:1,1:2 (sender:receiver)";
+	default:
+		return "a whole number";
+	}
+}
+
+bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, int argc,
+		    char **argv)
+{
+	int option;
+
+	*args = (struct cli_args){ .command = command };
+	opterr = 0;
+	optind = 1;
+	while ((option = getopt_long(argc, argv, ":n:a:h", args_long, NULL)) != -1) {
+		if (option == ':' || option == '?') {
+			cli_wrong(command, "%s %s; see 'hocket %s --help'",
+				  argv[optind - 1], option == ':' ? "needs a value"
+								  : "is no option of this command",
+				  command);
+			return false;
+		}
+		if (option != 'h' && !(takes & args_bit(option))) {
+			cli_wrong(command, "--%s is no option of this command; see 'hocket %s --help'",
+				  args_name(option), command);
+			return false;
+		}
+		if (!args_take(args, option, optarg)) {
+			cli_wrong(command, "--%s takes %s, not '%s'", args_name(option),
+				  args_expected(option), optarg);
+			return false;
+		}
+	}
+	if (optind < argc)
+		args->what = argv[optind++];
+	if (optind < argc) {
+		cli_wrong(command, "one thing at a time: '%s' is one too many", argv[optind]);
+		return false;
+	}
+	return true;
+}
+
+void cli_args_fini(struct cli_args *args)
+{
+	free(args->pairs);
+	args->pairs = NULL;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli.h - what the sub-commands share: options, errors and small output.
+ * The command sees the installed headers only, as any program does.
+ *
+ * Exit status: 0 done (and, for check, all proved), 1 a plan was refused,
+ * 2 the call or its input was wrong.
+ */
+#ifndef HK_CLI_CLI_H
+#define HK_CLI_CLI_H
+
+#include <hocket/hocket.h>
+
+enum cli_exit { CLI_DONE = 0, CLI_REFUSED = 1, CLI_WRONG = 2 };
+
+struct cli_range {
+	uint32_t from;
+	uint32_t to;
+};
+
+/* Which options a command was given; those it does not take are errors. */
+struct cli_args {
+	const char *command;	/* "plan", for messages */
+	const char *what;	/* the operand; NULL: none */
+	bool has_ranks;
+	struct cli_range ranks;
+	const char *algo;
+	bool has_nodes;
+	uint32_t nodes;
+	bool has_root;
+	uint32_t root;
+	bool has_rank;
+	uint32_t rank;
+	struct hk_msg *pairs;
+	size_t npairs;
+	bool all, json, dot, picture;
+	bool help;
+};
+
+/* One bit per option, to say which a command takes. */
+enum cli_opt {
+	CLI_OPT_RANKS = 1 << 0,
+	CLI_OPT_ALGO = 1 << 1,
+	CLI_OPT_NODES = 1 << 2,
+	CLI_OPT_ROOT = 1 << 3,
+	CLI_OPT_RANK = 1 << 4,
+	CLI_OPT_PAIRS = 1 << 5,
+	CLI_OPT_ALL = 1 << 6,
+	CLI_OPT_JSON = 1 << 7,
+	CLI_OPT_DOT = 1 << 8,
+	CLI_OPT_PICTURE = 1 << 9
+};
+
+/* False where something is wrong; it has been said. Free with cli_args_fini. */
+bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, int argc,
+		    char **argv);
+void cli_args_fini(struct cli_args *args);
+
+/* "hocket COMMAND: message" and CLI_WRONG, for `return`. */
+int cli_wrong(const char *command, const char *fmt, ...) HK_PRINTF(2, 3);
+
+/* The collective of that name, or an error that lists them. */
+bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out);
+
+/* A string as JSON, quoted and escaped. */
+void cli_json_string(FILE *file, const char *text);
+
+int cli_plan(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_list(int argc, char **argv);
+
+extern const char cli_plan_help[], cli_check_help[], cli_list_help[];
+
+#endif

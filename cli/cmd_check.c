@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_check.c - `hocket check`: proves plans, and says so in a table.
+ *
+ * A row of the table is an algorithm; behind it stand all its cases: numbers
+ * of ranks, roots, nodes, out of place and in place.
+ */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const char cli_check_help[] =
+	"Usage: hocket check COLLECTIVE|FILE|--all [OPTION...]\n"
+	"Proves plans: right result, no deadlock, no race; for every size, for uneven and\n"
+	"zero counts, and for any number of slices. Exit status 0 only where all is proved.\n\n"
+	"  -n, --ranks N    ranks, or a range FROM..TO; default 8\n"
+	"  -a, --algo A     only this algorithm; default: all of the collective\n"
+	"      --all        every collective and algorithm\n"
+	"      --nodes N    two-level algorithms: nodes; default: all that divide the ranks\n"
+	"      --root R     the root; default: all up to 16 ranks, else four of them\n"
+	"      --pairs LIST sendrecv: messages as sender:receiver,...\n"
+	"      --json       for programs\n\n"
+	"Example: hocket check --all -n 2..64\n"
+	"         hocket check allreduce --algo ring -n 1024\n"
+	"         hocket check plan.json\n";
+
+#define RANKS_ALL_ROOTS 16u
+
+struct check_case {
+	struct hk_algo_info algo;
+	uint32_t n, root, nodes;	/* nodes 0: a flat algorithm */
+	bool typical;			/* stands for the others in the cost columns */
+};
+
+struct check_row {
+	struct hk_algo_info algo;
+	const char *what;		/* first column */
+	uint64_t plans, refused;
+	struct hk_check_cost cost;
+	bool consistent, inplace;
+	char why[1024];			/* the first refusal */
+};
+
+struct check_run {
+	const struct cli_args *args;
+	enum hk_coll only;		/* HK_COLL_COUNT: all */
+	struct check_row row;
+	uint64_t done, total, proved, refused, rows;
+	bool counting;			/* the first pass only counts */
+	bool progress, wrong;
+	double started, shown;
+};
+
+static double check_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- output ---- */
+
+static void check_progress(struct check_run *run, const char *what, const char *algo, uint32_t n)
+{
+	double now = check_now();
+
+	if (!run->progress || now - run->shown < 0.1)
+		return;
+	run->shown = now;
+	fprintf(stderr, "\r\033[K%3.0f %%  %llu of %llu plans: %s %s, %u ranks",
+		100.0 * (double)run->done / (double)(run->total ? run->total : 1),
+		(unsigned long long)run->done, (unsigned long long)run->total, what, algo, n);
+	fflush(stderr);
+}
+
+static void check_progress_end(struct check_run *run)
+{
+	if (run->progress && run->shown > 0)
+		fputs("\r\033[K", stderr);
+	run->shown = 0;
+}
+
+static void check_json_cost(const struct hk_check_report *report)
+{
+	const struct hk_check_cost *cost = &report->cost;
+
+	printf(", \"critical\": %u, \"chunks\": %u, \"busiest_sent\": %llu, "
+	       "\"busiest_received\": %llu, \"busiest_reduced\": %llu, \"busiest_copied\": %llu, "
+	       "\"scratch\": %u, \"messages\": %llu, \"steps\": %llu, \"consistent\": %s",
+	       cost->critical, cost->chunks, (unsigned long long)cost->busiest_sent,
+	       (unsigned long long)cost->busiest_received,
+	       (unsigned long long)cost->busiest_reduced, (unsigned long long)cost->busiest_copied,
+	       cost->scratch_max, (unsigned long long)cost->messages,
+	       (unsigned long long)cost->steps_total, report->consistent ? "true" : "false");
+}
+
+static void check_json_place(const char *name, uint32_t value)
+{
+	if (value == HK_NONE)
+		printf(", \"%s\": null", name);
+	else
+		printf(", \"%s\": %u", name, value);
+}
+
+static void check_json(struct check_run *run, const struct hk_plan *plan, bool inplace,
+		       const struct hk_check_report *report)
+{
+	struct hk_plan_info info;
+
+	hk_plan_info(plan, &info);
+	printf("%s\n  {\"collective\": \"%s\", \"algorithm\": ", run->rows++ ? "," : "",
+	       hk_coll_name(info.coll));
+	cli_json_string(stdout, info.algo);
+	printf(", \"ranks\": %u, \"root\": %u, \"nodes\": %u, \"inplace\": %s, \"proved\": %s",
+	       info.nranks, info.root, info.nodes, inplace ? "true" : "false",
+	       report->proved ? "true" : "false");
+	if (report->proved) {
+		check_json_cost(report);
+	} else {
+		printf(", \"refusal\": \"%s\"", hk_refusal_name(report->refusal));
+		check_json_place("rank", report->rank);
+		check_json_place("lane", report->lane);
+		check_json_place("step", report->step);
+		fputs(", \"expected\": ", stdout);
+		cli_json_string(stdout, report->expected);
+		fputs(", \"found\": ", stdout);
+		cli_json_string(stdout, report->found);
+		fputs(", \"why\": ", stdout);
+		cli_json_string(stdout, report->why.text);
+	}
+	fputc('}', stdout);
+}
+
+static void check_print_head(void)
+{
+	printf("%-13s %-20s %6s %7s %7s %7s %7s  %-8s %-9s %s\n", "collective", "algorithm",
+	       "plans", "steps", "sent", "reduced", "scratch", "in place", "same bits", "result");
+}
+
+static void check_print_row(struct check_run *run)
+{
+	const struct check_row *row = &run->row;
+	const struct hk_check_cost *cost = &row->cost;
+	double v = cost->chunks ? cost->chunks : 1;
+
+	if (row->plans == 0 || run->args->json || run->counting)
+		return;
+	check_progress_end(run);
+	printf("%-13s %-20s %6llu ", row->what, row->algo.name, (unsigned long long)row->plans);
+	if (row->refused) {
+		printf("%54s REFUSED %llu of %llu\n  %s\n", "", (unsigned long long)row->refused,
+		       (unsigned long long)row->plans, row->why);
+		return;
+	}
+	printf("%7u %7.3f %7.3f %7.3f  %-8s %-9s proved\n", cost->critical,
+	       (double)cost->busiest_sent / v, (double)cost->busiest_reduced / v,
+	       (double)cost->scratch_max / v, row->inplace ? "yes" : "no",
+	       row->consistent ? "yes" : "no");
+	fflush(stdout);
+}
+
+/* ---- proving ---- */
+
+static void check_note(struct check_run *run, const struct check_case *at, bool inplace,
+		       const struct hk_check_report *report, const struct hk_plan *plan)
+{
+	struct check_row *row = &run->row;
+	struct hk_plan_info info;
+
+	hk_plan_info(plan, &info);
+	run->done++;
+	row->plans++;
+	if (report->proved) {
+		run->proved++;
+		row->consistent &= report->consistent;
+		if (at->typical && !inplace)
+			row->cost = report->cost;
+		return;
+	}
+	run->refused++;
+	if (row->refused++ == 0)
+		snprintf(row->why, sizeof(row->why), "%s %s, %u ranks%s: %s",
+			 hk_coll_name(info.coll), info.algo, info.nranks,
+			 inplace ? ", in place" : "", report->why.text);
+}
+
+/* Proves a plan out of place and, where it claims that, in place. */
+static bool check_prove(struct check_run *run, const struct check_case *at,
+			const struct hk_plan *plan)
+{
+	struct hk_plan_info info;
+
+	hk_plan_info(plan, &info);
+	run->row.inplace &= info.inplace;
+	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
+		struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
+		struct hk_check_report report;
+
+		opts.inplace = inplace;
+		check_progress(run, hk_coll_name(info.coll), info.algo, info.nranks);
+		enum hk_status status = hk_check(plan, &opts, &report);
+		if (status != HK_OK && status != HK_EREFUSED) {
+			check_progress_end(run);
+			cli_wrong("check", "%s %s, %u ranks: %s", hk_coll_name(info.coll),
+				  info.algo, info.nranks,
+				  report.why.text[0] ? report.why.text : hk_status_text(status));
+			return false;
+		}
+		check_note(run, at, inplace, &report, plan);
+		if (run->args->json)
+			check_json(run, plan, inplace, &report);
+	}
+	return true;
+}
+
+/* ---- the cases ---- */
+
+static bool check_case(struct check_run *run, const struct check_case *at)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_why why = { "" };
+	struct hk_plan *plan;
+
+	if (run->counting) {
+		run->total += 1 + at->algo.inplace;
+		run->row.plans++;
+		return true;
+	}
+	opts.algo = at->algo.name;
+	opts.root = at->root;
+	opts.nodes = at->nodes;
+	if (at->algo.coll == HK_COLL_SENDRECV) {
+		opts.msgs = run->args->pairs;
+		opts.nmsgs = run->args->npairs;
+	}
+	if (hk_plan_create(at->algo.coll, at->n, &opts, &why, &plan) != HK_OK) {
+		check_progress_end(run);
+		cli_wrong("check", "%s", why.text);
+		return false;
+	}
+	bool done = check_prove(run, at, plan);
+	hk_plan_destroy(plan);
+	return done;
+}
+
+/* The nodes a two-level plan gets by itself: they stand for the others. */
+static uint32_t check_typical_nodes(const struct hk_algo_info *algo, uint32_t n)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan_info info;
+	struct hk_plan *plan;
+
+	opts.algo = algo->name;
+	if (hk_plan_create(algo->coll, n, &opts, NULL, &plan) != HK_OK)
+		return 1;
+	hk_plan_info(plan, &info);
+	hk_plan_destroy(plan);
+	return info.nodes;
+}
+
+static bool check_roots(struct check_run *run, struct check_case *at)
+{
+	uint32_t roots[RANKS_ALL_ROOTS] = { 0 }, count = 1;
+
+	if (run->args->has_root) {
+		roots[0] = run->args->root;
+	} else if (at->algo.rooted && at->n <= RANKS_ALL_ROOTS) {
+		for (count = 0; count < at->n; count++)
+			roots[count] = count;
+	} else if (at->algo.rooted) {
+		const uint32_t some[] = { 0, 1, at->n / 2, at->n - 1 };
+
+		memcpy(roots, some, sizeof(some));
+		count = 4;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		at->root = roots[i];
+		if (!check_case(run, at))
+			return false;
+		at->typical = false;
+	}
+	return true;
+}
+
+static bool check_nodes(struct check_run *run, struct check_case *at)
+{
+	if (!at->algo.nodes) {
+		at->nodes = 0;
+		at->typical = true;
+		return check_roots(run, at);
+	}
+	uint32_t typical = run->args->has_nodes ? run->args->nodes
+						: check_typical_nodes(&at->algo, at->n);
+	for (uint32_t nodes = 1; nodes <= at->n; nodes++) {
+		if (at->n % nodes || (run->args->has_nodes && nodes != run->args->nodes))
+			continue;
+		at->nodes = nodes;
+		at->typical = nodes == typical;
+		if (!check_roots(run, at))
+			return false;
+	}
+	return true;
+}
+
+static bool check_name_is(const struct hk_algo_info *info, const char *name)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan_info plan_info;
+	struct hk_plan *plan;
+
+	/* The library knows which spellings it takes: let it find the name. */
+	opts.algo = name;
+	if (hk_plan_create(info->coll, 1, &opts, NULL, &plan) != HK_OK)
+		return false;
+	hk_plan_info(plan, &plan_info);
+	bool same = strcmp(plan_info.algo, info->name) == 0;
+	hk_plan_destroy(plan);
+	return same;
+}
+
+static bool check_wanted(const struct check_run *run, const struct hk_algo_info *info)
+{
+	const struct cli_args *args = run->args;
+
+	if (run->only != HK_COLL_COUNT && info->coll != run->only)
+		return false;
+	if (args->has_nodes && !info->nodes)
+		return false;
+	if (args->has_root && !info->rooted)
+		return false;
+	if (args->npairs && info->coll != HK_COLL_SENDRECV)
+		return false;
+	return !args->algo || check_name_is(info, args->algo);
+}
+
+static bool check_algorithms(struct check_run *run)
+{
+	struct check_case at = { .n = 0 };
+
+	for (uint32_t i = 0; hk_algo_get(i, &at.algo); i++) {
+		if (!check_wanted(run, &at.algo))
+			continue;
+		run->row = (struct check_row){ .algo = at.algo, .consistent = true, .inplace = true,
+					       .what = hk_coll_name(at.algo.coll) };
+		for (at.n = run->args->ranks.from; at.n <= run->args->ranks.to; at.n++)
+			if (!check_nodes(run, &at))
+				return false;
+		check_print_row(run);
+	}
+	return true;
+}
+
+/* ---- a file ---- */
+
+static bool check_file(struct check_run *run)
+{
+	struct check_case at = { .typical = true };
+	struct hk_why why = { "" };
+	struct hk_plan_info info;
+	struct hk_plan *plan;
+
+	if (hk_plan_read(run->args->what, NULL, &why, &plan) != HK_OK) {
+		cli_wrong("check", "%s", why.text);
+		return false;
+	}
+	hk_plan_info(plan, &info);
+	at.algo.name = info.algo;
+	run->total = 1 + info.inplace;
+	run->row = (struct check_row){ .algo = at.algo, .what = hk_coll_name(info.coll),
+				       .consistent = true, .inplace = true };
+	bool done = check_prove(run, &at, plan);
+	if (done)
+		check_print_row(run);
+	hk_plan_destroy(plan);
+	return done;
+}
+
+/* ---- the command ---- */
+
+static void check_print_end(struct check_run *run)
+{
+	double seconds = check_now() - run->started;
+
+	check_progress_end(run);
+	if (run->args->json) {
+		printf("\n], \"proved\": %llu, \"refused\": %llu, \"seconds\": %.3f}\n",
+		       (unsigned long long)run->proved, (unsigned long long)run->refused, seconds);
+		return;
+	}
+	if (run->args->ranks.to > run->args->ranks.from)
+		printf("(steps, sent, reduced, scratch for %u ranks; V = 1)\n",
+		       run->args->ranks.to);
+	if (run->refused)
+		printf("%llu of %llu plans REFUSED in %.2f s\n", (unsigned long long)run->refused,
+		       (unsigned long long)(run->proved + run->refused), seconds);
+	else
+		printf("%llu plans proved in %.2f s, each for every size, count and slice\n",
+		       (unsigned long long)run->proved, seconds);
+}
+
+/* A file where it is no collective's name. */
+static bool check_is_file(const struct cli_args *args, enum hk_coll *coll_out)
+{
+	return args->what && hk_coll_parse(args->what, coll_out) != HK_OK;
+}
+
+static int check_args(struct cli_args *args, bool file)
+{
+	if (!args->what && !args->all)
+		return cli_wrong("check", "what? Name a collective or a file, or add --all");
+	if (file && (args->has_ranks || args->algo || args->has_nodes || args->has_root ||
+		     args->npairs || args->all))
+		return cli_wrong("check", "'%s' is no collective, and a file takes no options but "
+				 "--json: it says all itself", args->what);
+	if (file && !strchr(args->what, '/') && !strchr(args->what, '.') &&
+	    strcmp(args->what, "-") != 0 && access(args->what, F_OK) != 0)
+		return cli_parse_coll("check", args->what, &(enum hk_coll){ 0 }) ? CLI_DONE
+										 : CLI_WRONG;
+	if (!args->has_ranks)
+		args->ranks = (struct cli_range){ 8, 8 };
+	if (args->has_root && args->root >= args->ranks.from)
+		return cli_wrong("check", "root %u is not one of %u ranks", args->root,
+				 args->ranks.from);
+	return CLI_DONE;
+}
+
+static int check_main(struct cli_args *args)
+{
+	struct check_run run = { .args = args, .only = HK_COLL_COUNT, .started = check_now(),
+				 .progress = isatty(STDERR_FILENO) };
+	bool file = check_is_file(args, &run.only), done;
+	int status = check_args(args, file);
+
+	if (status != CLI_DONE)
+		return status;
+	if (!file) {
+		run.counting = true;
+		done = check_algorithms(&run);
+		run.counting = false;
+		if (run.total == 0 && run.only != HK_COLL_COUNT && args->algo) {
+			struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+			struct hk_plan *plan = NULL;
+			struct hk_why why = { "" };
+
+			opts.algo = args->algo;
+			if (hk_plan_create(run.only, 1, &opts, &why, &plan) != HK_OK)
+				return cli_wrong("check", "%s", why.text);
+			hk_plan_destroy(plan);
+		}
+		if (run.total == 0)
+			return cli_wrong("check", "no plan fits these options");
+	}
+	if (args->json)
+		fputs("{\"results\": [", stdout);
+	else
+		check_print_head();
+	done = file ? check_file(&run) : check_algorithms(&run);
+	if (!done)
+		return CLI_WRONG;
+	check_print_end(&run);
+	return run.refused ? CLI_REFUSED : CLI_DONE;
+}
+
+int cli_check(int argc, char **argv)
+{
+	struct cli_args args;
+	int status;
+
+	if (!cli_args_parse(&args, "check",
+			    CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT |
+				    CLI_OPT_PAIRS | CLI_OPT_ALL | CLI_OPT_JSON,
+			    argc, argv)) {
+		status = CLI_WRONG;
+	} else if (args.help) {
+		fputs(cli_check_help, stdout);
+		status = CLI_DONE;
+	} else {
+		status = check_main(&args);
+	}
+	cli_args_fini(&args);
+	return status;
+}

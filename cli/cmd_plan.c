@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_plan.c - `hocket plan`: a plan as a table, picture, graph or file. */
+#include "cli.h"
+
+const char cli_plan_help[] =
+	"Usage: hocket plan COLLECTIVE -n RANKS [OPTION...]\n"
+	"Shows a plan: what every rank does, step by step.\n\n"
+	"  -n, --ranks N    ranks of the plan\n"
+	"  -a, --algo A     algorithm ('hocket list'); default: the first listed\n"
+	"      --nodes N    two-level algorithms: nodes; must divide the ranks\n"
+	"      --root R     broadcast, reduce, gather, scatter: the root; default 0\n"
+	"      --pairs LIST sendrecv: messages as sender:receiver,...;\n"
+	"                   default: each rank to the next\n"
+	"      --rank R     only this rank's steps\n"
+	"      --json       as a plan file (hocket-plan(5)) that 'hocket check' reads\n"
+	"      --dot        as a graph for Graphviz\n"
+	"      --picture    who sends what to whom, round by round (few ranks)\n\n"
+	"Example: hocket plan allreduce --algo ring -n 4 --picture\n"
+	"         hocket plan allgather --algo bruck -n 6 --rank 2\n";
+
+static enum hk_status plan_print(const struct cli_args *args, const struct hk_plan *plan,
+				 struct hk_why *why)
+{
+	struct hk_print_opts opts = HK_PRINT_OPTS_INIT;
+
+	if (args->has_rank)
+		opts.rank = args->rank;
+	if (args->json)
+		return hk_plan_print_json(plan, &opts, stdout);
+	if (args->dot)
+		return hk_plan_print_dot(plan, &opts, stdout);
+	if (args->picture)
+		return hk_plan_print_picture(plan, stdout, why);
+	return hk_plan_print_table(plan, &opts, stdout);
+}
+
+static int plan_show(const struct cli_args *args)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_why why = { "" };
+	struct hk_plan *plan;
+	enum hk_coll coll;
+
+	if (!cli_parse_coll("plan", args->what, &coll))
+		return CLI_WRONG;
+	opts.algo = args->algo;
+	opts.root = args->root;
+	opts.nodes = args->nodes;
+	opts.msgs = args->pairs;
+	opts.nmsgs = args->npairs;
+	if (hk_plan_create(coll, args->ranks.from, &opts, &why, &plan) != HK_OK)
+		return cli_wrong("plan", "%s", why.text);
+	enum hk_status status = plan_print(args, plan, &why);
+	hk_plan_destroy(plan);
+	/* A stream that failed is reported by main, with the system's reason. */
+	if (status != HK_OK && status != HK_EIO)
+		return cli_wrong("plan", "%s", why.text[0] ? why.text : hk_status_text(status));
+	return CLI_DONE;
+}
+
+/* What the options say together. */
+static int plan_check_args(const struct cli_args *args)
+{
+	if (!args->what)
+		return cli_wrong("plan", "which collective? See 'hocket plan --help'");
+	if (!args->has_ranks)
+		return cli_wrong("plan", "how many ranks? Add -n RANKS");
+	if (args->ranks.from != args->ranks.to)
+		return cli_wrong("plan", "one number of ranks, not a range, is needed here");
+	if (args->json + args->dot + args->picture > 1)
+		return cli_wrong("plan", "choose one of --json, --dot and --picture");
+	if (args->has_rank && args->rank >= args->ranks.from)
+		return cli_wrong("plan", "rank %u is not one of the %u ranks (0 to %u)",
+				 args->rank, args->ranks.from, args->ranks.from - 1);
+	if (args->has_rank && args->picture)
+		return cli_wrong("plan", "a picture shows all ranks; leave out --rank");
+	return CLI_DONE;
+}
+
+int cli_plan(int argc, char **argv)
+{
+	struct cli_args args;
+	int status;
+
+	if (!cli_args_parse(&args, "plan",
+			    CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT |
+				    CLI_OPT_RANK | CLI_OPT_PAIRS | CLI_OPT_JSON | CLI_OPT_DOT |
+				    CLI_OPT_PICTURE,
+			    argc, argv)) {
+		status = CLI_WRONG;
+	} else if (args.help) {
+		fputs(cli_plan_help, stdout);
+		status = CLI_DONE;
+	} else {
+		status = plan_check_args(&args);
+		if (status == CLI_DONE)
+			status = plan_show(&args);
+	}
+	cli_args_fini(&args);
+	return status;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - the command: finds the sub-command and looks after the output. */
+#include "cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *about;
+} commands[] = {
+	{ "plan", cli_plan, "show how a collective is done, step by step" },
+	{ "check", cli_check, "prove plans, built in or from a file" },
+	{ "list", cli_list, "list collectives and algorithms with their costs" },
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void main_help(void)
+{
+	printf("Usage: hocket COMMAND [OPTION...]\n"
+	       "Every collective is a plan; one plan is proved, predicted and performed.\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-7s %s\n", commands[i].name, commands[i].about);
+	printf("\n  --help     this text; 'hocket COMMAND --help' for one command\n"
+	       "  --version  the version\n"
+	       "\nExample: hocket plan allreduce --algo ring -n 4 --picture\n");
+}
+
+static int main_run(int argc, char **argv)
+{
+	if (argc < 2) {
+		fprintf(stderr, "hocket: no command given; see 'hocket --help'\n");
+		return CLI_WRONG;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		main_help();
+		return CLI_DONE;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("hocket %s\n", hk_version());
+		return CLI_DONE;
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "hocket: '%s' is no command; see 'hocket --help'\n", argv[1]);
+	return CLI_WRONG;
+}
+
+int main(int argc, char **argv)
+{
+	int status = main_run(argc, argv);
+
+	/* Output that was lost is an error, whatever else went well. */
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "hocket: cannot write the output: %s\n", strerror(errno));
+		return CLI_WRONG;
+	}
+	return status;
+}
