@@ -159,7 +159,7 @@ static void check_print_row(struct check_run *run)
 	printf("%7u %7.3f %7.3f %7.3f  %-8s %-9s proved\n", cost->critical,
 	       (double)cost->busiest_sent / v, (double)cost->busiest_reduced / v,
 	       (double)cost->scratch_max / v, row->inplace ? "yes" : "no",
-	       row->consistent ? "yes" : "no");
+	       cost->busiest_reduced == 0 ? "-" : row->consistent ? "yes" : "no");
 	fflush(stdout);
 }
 

@@ -37,8 +37,6 @@ void hk__text_add(struct hk__text *text, const char *fmt, ...)
 	va_list args;
 	size_t room = text->size - text->len;
 
-	if (room <= 1)
-		return;
 	va_start(args, fmt);
 	int len = vsnprintf(text->at + text->len, room, fmt, args);
 	va_end(args);

@@ -35,7 +35,10 @@ static void *proof_alloc(const struct proof *proof, uint64_t count, size_t size)
 static enum hk_status proof_measure(struct proof *proof)
 {
 	const struct hk_plan *plan = proof->plan;
-	uint64_t cells = 0, lanes = 0;
+	uint64_t cells = 0, lanes = 0, known = 0;
+
+	if (plan->coll == HK_COLL_BARRIER)
+		proof->know_words = plan->n / 32 + 1;
 
 	proof->cell_base = proof_alloc(proof, (uint64_t)plan->n + 1, sizeof(*proof->cell_base));
 	proof->lane_base = proof_alloc(proof, (uint64_t)plan->n + 1, sizeof(*proof->lane_base));
@@ -51,18 +54,14 @@ static enum hk_status proof_measure(struct proof *proof)
 		proof->nout[r] = hk_plan_slots(plan, r, HK_BUF_OUT);
 		cells += here;
 		lanes += hk_plan_lanes(plan, r);
+		known += (uint64_t)hk_plan_lanes(plan, r) * proof->know_words;
 		if (here > proof->nmarks)
 			proof->nmarks = (uint32_t)here;
-		if (cells > CELLS_MAX || lanes > UINT32_MAX / 2)
-			return hk__why(&proof->report->why, HK_ELIMIT,
-				       "a proof of this plan needs more than %llu slots of state; "
-				       "check it with fewer ranks",
-				       (unsigned long long)CELLS_MAX);
+		if (cells > CELLS_MAX || known > CELLS_MAX || lanes > UINT32_MAX / 2)
+			return HK_ELIMIT;
 	}
 	proof->cell_base[plan->n] = proof->ncells = cells;
 	proof->lane_base[plan->n] = proof->nlanes = (uint32_t)lanes;
-	if (plan->coll == HK_COLL_BARRIER)
-		proof->know_words = plan->n / 32 + 1;
 	return HK_OK;
 }
 
@@ -233,6 +232,9 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 		proof_report_cost(&proof);
 	else if (status == HK_ENOMEM)
 		hk__why(&report.why, status, "no memory for the proof");
+	else if (status == HK_ELIMIT)
+		hk__why(&report.why, status,
+			"the plan has more slots than a proof can hold; check it with fewer ranks");
 	proof_fini(&proof);
 	*report_out = report;
 	return status;

@@ -8,8 +8,8 @@
  * nothing and it feeds the ring by itself.
  *
  * Costs (steps / sent / reduced):
- *   broadcast scatter-allgather  see the card / 2(n-1)/n / 0
- *   reduce reducescatter-gather  see the card / see the card / (n-1)/n
+ *   broadcast scatter-allgather  n-1                 / 2(n-1)/n  / 0
+ *   reduce reducescatter-gather  floor(log2 n) + n-1 / about 3/2 / (n-1)/n
  */
 #include "plan/algo/algo.h"
 
@@ -134,11 +134,11 @@ static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 const struct hk_algo hk__algo_compose[] = {
 	{ .coll = HK_COLL_BROADCAST,
 	  .card = { "scatter-allgather", "van-de-geijn", "binomial scatter, then ring allgather",
-		    "clog2(n) + n-1", "2*(n-1)/n", "0", "0", "any n; large vectors" },
+		    "n-1", "2*(n-1)/n", "0", "0", "any n; large vectors" },
 	  .parts = compose_parts, .steps = broadcast_steps, .step = broadcast_step },
 	{ .coll = HK_COLL_REDUCE,
 	  .card = { "reducescatter-gather", "rabenseifner",
-		    "ring reduce-scatter, then binomial gather", "clog2(n) + n-1",
+		    "ring reduce-scatter, then binomial gather", "flog2(n) + n-1",
 		    "(n-1 + max(n - pow2(n-1), pow2(n-1)/2))/n", "(n-1)/n",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "any n; large vectors" },
 	  .parts = compose_parts, .scratch = reduce_scratch, .steps = reduce_steps,

@@ -8,7 +8,7 @@
  * link are used. Lane 2t goes up tree t (reduce), lane 2t + 1 down (broadcast),
  * so that slices overlap; a rank's way down starts after its way up.
  *
- * Costs (steps / sent / reduced): 2 ceil(log2 n) / min(n,4)/2 / see the card.
+ * Costs (steps / sent / reduced): 2 ceil(log2 n) / min(n, 4)/2 / 1 (n = 2: 1/2)
  */
 #include "plan/algo/algo.h"
 
@@ -110,7 +110,7 @@ static uint32_t dbtree_parts(const struct hk_plan *plan)
 const struct hk_algo hk__algo_dbtree[] = {
 	{ .coll = HK_COLL_ALLREDUCE, .nlanes = 4,
 	  .card = { "double-tree", "double-binary-tree", "two binary trees, half the vector each",
-		    "2*clog2(n)", "min(n, 4)/2", "n > 4 ? 3/2 : 1", "0", "any n; many nodes" },
+		    "2*clog2(n)", "min(n, 4)/2", "n > 2 ? 1 : 1/2", "0", "any n; many nodes" },
 	  .parts = dbtree_parts, .steps = allreduce_steps, .step = allreduce_step },
 	{ .card = { .name = NULL } },
 };

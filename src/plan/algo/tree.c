@@ -9,12 +9,14 @@
  * subtree's blocks lie side by side.
  *
  * Costs (steps / sent / reduced):
- *   broadcast binomial  ceil(log2 n) / ceil(log2 n)  / 0
- *   reduce binomial     ceil(log2 n) / 1             / ceil(log2 n)
- *   broadcast chain     n-1          / 1             / 0
- *   reduce chain        n-1          / 1             / 1
- *   gather binomial     ceil(log2 n) / (n - pow2(n-1))/n or pow2(n-1)/2n / 0
- *   scatter binomial    ceil(log2 n) / (n-1)/n       / 0
+ *   broadcast binomial  floor(log2 n) / ceil(log2 n)   / 0
+ *   reduce binomial     floor(log2 n) / 1              / ceil(log2 n)
+ *   broadcast chain     n-1           / 1              / 0
+ *   reduce chain        n-1           / 1              / 1
+ *   gather binomial     floor(log2 n) / about 1/2      / 0
+ *   scatter binomial    floor(log2 n) / (n-1)/n        / 0
+ * (A path down the tree has as many messages as its member number has bits;
+ * that a rank sends to its children one after the other is not counted.)
  */
 #include "plan/algo/algo.h"
 
@@ -256,7 +258,7 @@ static void scatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 const struct hk_algo hk__algo_tree[] = {
 	{ .coll = HK_COLL_BROADCAST,
 	  .card = { "binomial", "tree", "down a binomial tree, the largest subtree first",
-		    "clog2(n)", "clog2(n)", "0", "0", "any n; small vectors" },
+		    "flog2(n)", "clog2(n)", "0", "0", "any n; small vectors" },
 	  .steps = broadcast_binomial_steps, .step = broadcast_binomial_step },
 	{ .coll = HK_COLL_BROADCAST,
 	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1",
@@ -264,20 +266,20 @@ const struct hk_algo hk__algo_tree[] = {
 	  .steps = broadcast_chain_steps, .step = broadcast_chain_step },
 	{ .coll = HK_COLL_REDUCE,
 	  .card = { "binomial", "tree", "up a binomial tree, the smallest subtree first",
-		    "clog2(n)", "1", "clog2(n)", "n > 6 ? 1 : 0", "any n; small vectors" },
+		    "flog2(n)", "1", "clog2(n)", "n > 6 ? 1 : 0", "any n; small vectors" },
 	  .scratch = reduce_scratch, .steps = reduce_binomial_steps, .step = reduce_binomial_step },
 	{ .coll = HK_COLL_REDUCE,
 	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1",
 		    "1", "1", "0", "any n; large vectors" },
 	  .steps = reduce_chain_steps, .step = reduce_chain_step },
 	{ .coll = HK_COLL_GATHER,
-	  .card = { "binomial", "tree", "subtrees are gathered on the way to the root", "clog2(n)",
+	  .card = { "binomial", "tree", "subtrees are gathered on the way to the root", "flog2(n)",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "0",
 		    "n > 3 ? max(n - pow2(n-1), pow2(n-1)/2)/n : 0",
 		    "any n; v: inner ranks know the counts below them" },
 	  .scratch = blocks_scratch, .steps = blocks_steps, .step = gather_step },
 	{ .coll = HK_COLL_SCATTER,
-	  .card = { "binomial", "tree", "subtrees are split on the way from the root", "clog2(n)",
+	  .card = { "binomial", "tree", "subtrees are split on the way from the root", "flog2(n)",
 		    "(n-1)/n", "0", "n > 3 ? max(n - pow2(n-1), pow2(n-1)/2)/n : 0",
 		    "any n; v: inner ranks know the counts below them" },
 	  .scratch = blocks_scratch, .steps = blocks_steps, .step = scatter_step },

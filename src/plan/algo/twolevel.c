@@ -11,8 +11,8 @@
  *   allreduce  2 + 2(N-1)  / 2(g-1)/g + 2(N-1)/n      / (g-1)/g + (N-1)/n
  *   allgather  1 + N-1     / (N-1)/n + (g-1)/g        / 0
  *   alltoall   2           / (g-1)/g + (N-1)/N        / 0
- *   broadcast  ceil(log2 N) + ceil(log2 g) / the same / 0
- *   reduce     ceil(log2 N) + ceil(log2 g) / 1        / the same as steps
+ *   broadcast  log2 N + log2 g (rounded down) / the same rounded up / 0
+ *   reduce     log2 N + log2 g (rounded down) / 1 / the same rounded up
  */
 #include "plan/algo/algo.h"
 
@@ -320,11 +320,11 @@ const struct hk_algo hk__algo_twolevel[] = {
 	  .scratch = alltoall_scratch, .steps = alltoall_steps, .step = alltoall_step },
 	{ .coll = HK_COLL_BROADCAST, .flags = HK_ALGO_NODES,
 	  .card = { "two-level", NULL, "binomial across nodes, then in every node",
-		    "clog2(N) + clog2(g)", "clog2(N) + clog2(g)", "0", "0", GRID },
+		    "flog2(N) + flog2(g)", "clog2(N) + clog2(g)", "0", "0", GRID },
 	  .steps = broadcast_steps, .step = broadcast_step },
 	{ .coll = HK_COLL_REDUCE, .flags = HK_ALGO_NODES,
 	  .card = { "two-level", NULL, "binomial in every node, then across nodes",
-		    "clog2(N) + clog2(g)", "1", "clog2(N) + clog2(g)",
+		    "flog2(N) + flog2(g)", "1", "clog2(N) + clog2(g)",
 		    "min(1, (N > 1)*(g > 2) + (N > 3)*(g > 1) + (N > 6) + (g > 6))", GRID },
 	  .scratch = reduce_scratch, .steps = reduce_steps, .step = reduce_step },
 	{ .card = { .name = NULL } },

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_test.c - making plans and asking them: arguments, names, lengths, and
+ * that a step costs nothing however many ranks there are.
+ */
+#include "harness.h"
+
+#include <hocket/hocket.h>
+
+#include <sys/resource.h>
+#include <time.h>
+
+static struct hk_plan *create(enum hk_coll coll, uint32_t n, const char *algo)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_why why = { "" };
+	struct hk_plan *plan;
+
+	opts.algo = algo;
+	if (hk_plan_create(coll, n, &opts, &why, &plan) != HK_OK)
+		test_fail(__FILE__, __LINE__, "%s", why.text);
+	return plan;
+}
+
+static void expect_wrong(enum hk_coll coll, uint32_t n, const struct hk_plan_opts *opts,
+			 enum hk_status expected, const char *says)
+{
+	struct hk_why why = { "" };
+	struct hk_plan *plan = NULL;
+
+	CHECK_EQ(hk_plan_create(coll, n, opts, &why, &plan), expected);
+	CHECK_HAS(why.text, says);
+	CHECK(plan == NULL);
+}
+
+TEST(wrong_arguments)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	const struct hk_msg msgs[] = { { 0, 1 }, { 1, 4 } };
+
+	expect_wrong(HK_COLL_ALLREDUCE, 0, NULL, HK_ELIMIT, "0 ranks: a plan has 1 to 16777216");
+	expect_wrong(HK_COLL_ALLREDUCE, HK_RANKS_MAX + 1, NULL, HK_ELIMIT, "a plan has 1 to");
+	opts.algo = "rings";
+	expect_wrong(HK_COLL_ALLREDUCE, 4, &opts, HK_EINVAL,
+		     "allreduce has no algorithm 'rings'; it has one-shot, two-shot, ring,");
+	opts = (struct hk_plan_opts)HK_PLAN_OPTS_INIT;
+	opts.root = 4;
+	expect_wrong(HK_COLL_BROADCAST, 4, &opts, HK_EINVAL,
+		     "root 4 is not one of the 4 ranks (0 to 3)");
+	opts.root = 1;
+	expect_wrong(HK_COLL_ALLREDUCE, 4, &opts, HK_EINVAL, "allreduce has no root");
+	opts = (struct hk_plan_opts)HK_PLAN_OPTS_INIT;
+	opts.nodes = 2;
+	opts.algo = "ring";
+	expect_wrong(HK_COLL_ALLREDUCE, 4, &opts, HK_EINVAL, "is flat and takes no nodes");
+	opts.algo = "two-level";
+	opts.nodes = 3;
+	expect_wrong(HK_COLL_ALLREDUCE, 4, &opts, HK_EINVAL,
+		     "3 nodes do not divide 4 ranks evenly");
+	opts = (struct hk_plan_opts)HK_PLAN_OPTS_INIT;
+	opts.msgs = msgs;
+	opts.nmsgs = 2;
+	expect_wrong(HK_COLL_SENDRECV, 4, &opts, HK_EINVAL,
+		     "message 1 goes from rank 1 to 4, but there are 4 ranks");
+	expect_wrong(HK_COLL_BARRIER, 4, &opts, HK_EINVAL, "barrier takes no list of messages");
+}
+
+TEST(names)
+{
+	enum hk_coll coll;
+	struct hk_plan *plan = create(HK_COLL_ALLREDUCE, 4, "Double_Binary-tree");
+	struct hk_plan_info info;
+
+	hk_plan_info(plan, &info);
+	CHECK_STR(info.algo, "double-tree");
+	hk_plan_destroy(plan);
+	hk_plan_destroy(NULL);
+	CHECK_EQ(hk_coll_parse("Reduce-ScatterV", &coll), HK_OK);
+	CHECK_EQ(coll, HK_COLL_REDUCESCATTER);
+	CHECK_EQ(hk_coll_parse("alltoallv", &coll), HK_OK);
+	CHECK_EQ(hk_coll_parse("allreducev", &coll), HK_EINVAL);
+	CHECK_EQ(hk_coll_parse("", &coll), HK_EINVAL);
+	for (unsigned c = 0; c < HK_COLL_COUNT; c++) {
+		CHECK_EQ(hk_coll_parse(hk_coll_name((enum hk_coll)c), &coll), HK_OK);
+		CHECK_EQ(coll, c);
+	}
+}
+
+/* No two algorithms of a collective answer to one name, and none to nothing. */
+TEST(cards)
+{
+	struct hk_algo_info a, b;
+
+	for (uint32_t i = 0; hk_algo_get(i, &a); i++) {
+		CHECK(a.name[0] && a.about[0] && a.limits[0]);
+		for (uint32_t j = 0; hk_algo_get(j, &b); j++) {
+			if (i == j || a.coll != b.coll)
+				continue;
+			CHECK(strcmp(a.name, b.name) != 0);
+			CHECK(!a.alias || strcmp(a.alias, b.name) != 0);
+			CHECK(!a.alias || !b.alias || strcmp(a.alias, b.alias) != 0);
+		}
+	}
+	CHECK(!hk_algo_get(1000, &a));
+}
+
+TEST(lengths_share_a_vector_evenly)
+{
+	for (uint32_t n = 1; n < 20; n++) {
+		struct hk_plan *plan = create(HK_COLL_ALLREDUCE, n, "ring");
+
+		CHECK_EQ(hk_plan_counts(plan), 1);
+		for (uint64_t count = 0; count < 50; count++) {
+			struct hk_sizes sizes = { count, NULL };
+			uint64_t sum = 0, least = UINT64_MAX, most = 0;
+
+			for (uint32_t k = 0; k < n; k++) {
+				uint64_t len = hk_plan_length(
+					plan, &sizes, hk_plan_symbol(plan, 0, HK_BUF_IN, k));
+
+				sum += len;
+				least = len < least ? len : least;
+				most = len > most ? len : most;
+			}
+			CHECK_EQ(sum, count);
+			CHECK(most - least <= 1);
+		}
+		hk_plan_destroy(plan);
+	}
+}
+
+TEST(symbols_agree_at_both_ends)
+{
+	struct hk_plan *plan = create(HK_COLL_ALLTOALL, 5, NULL);
+	uint64_t counts[25];
+	struct hk_sizes sizes = { 0, counts };
+
+	for (uint64_t i = 0; i < 25; i++)
+		counts[i] = i * i;
+	CHECK_EQ(hk_plan_counts(plan), 25);
+	for (uint32_t s = 0; s < 5; s++)
+		for (uint32_t d = 0; d < 5; d++) {
+			uint64_t symbol = hk_plan_symbol(plan, s, HK_BUF_IN, d);
+
+			CHECK_EQ(symbol, hk_plan_symbol(plan, d, HK_BUF_OUT, s));
+			CHECK_EQ(hk_plan_length(plan, &sizes, symbol), counts[s * 5 + d]);
+		}
+	hk_plan_destroy(plan);
+}
+
+/* Sends and receives of a batch keep one order on every rank. */
+TEST(batch_order)
+{
+	const struct hk_msg msgs[] = { { 2, 2 }, { 0, 2 }, { 0, 1 }, { 1, 2 }, { 0, 1 } };
+	const struct hk_msg sorted[] = { { 2, 2 }, { 0, 1 }, { 0, 1 }, { 1, 2 }, { 0, 2 } };
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan_info info;
+	struct hk_plan *plan;
+
+	opts.msgs = msgs;
+	opts.nmsgs = 5;
+	CHECK_EQ(hk_plan_create(HK_COLL_SENDRECV, 3, &opts, NULL, &plan), HK_OK);
+	hk_plan_info(plan, &info);
+	CHECK_EQ(info.nmsgs, 5);
+	CHECK(memcmp(info.msgs, sorted, sizeof(sorted)) == 0);
+	CHECK_EQ(hk_plan_slots(plan, 0, HK_BUF_IN), 3);
+	CHECK_EQ(hk_plan_slots(plan, 2, HK_BUF_OUT), 3);
+	hk_plan_destroy(plan);
+}
+
+TEST(spans)
+{
+	struct hk_span wrap = { HK_BUF_OUT, 4, 0, 0 }, bits = { HK_BUF_OUT, 2, 2, 4 };
+	const uint32_t wrapped[] = { 4, 5, 0, 1 }, with_bit_1[] = { 2, 3, 6, 7 };
+
+	for (uint32_t j = 0; j < 4; j++) {
+		CHECK_EQ(hk_span_at(&wrap, j, 6), wrapped[j]);
+		CHECK_EQ(hk_span_at(&bits, j, 8), with_bit_1[j]);
+	}
+}
+
+/*
+ * A plan of 16 million ranks is a few hundred bytes, and its steps are there
+ * at once: a million steps of random ranks of every algorithm, in a process
+ * that may not use 256 MiB.
+ */
+TEST(steps_of_the_largest_plans)
+{
+	struct rlimit limit = { 256u << 20, 256u << 20 };
+	struct hk_algo_info info;
+	uint64_t seed = test_seed(1), steps = 0;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+#else
+	(void)limit;
+#endif
+	for (uint32_t i = 0; hk_algo_get(i, &info); i++) {
+		/* A batch of messages is its user's data: one per rank here. */
+		uint32_t n = info.coll == HK_COLL_SENDRECV ? 1u << 20 : HK_RANKS_MAX;
+		struct hk_plan *plan = create(info.coll, n, info.name);
+
+		for (int k = 0; k < 30000; k++) {
+			uint32_t rank = (uint32_t)(test_random(&seed) % n);
+			uint32_t lane = (uint32_t)(test_random(&seed) % hk_plan_lanes(plan, rank));
+			uint32_t nsteps = hk_plan_steps(plan, rank, lane);
+			struct hk_step step;
+
+			if (nsteps == 0)
+				continue;
+			hk_plan_step(plan, rank, lane, (uint32_t)(test_random(&seed) % nsteps),
+				     &step);
+			CHECK(step.op < HK_OP_PUT);
+			CHECK(step.to.rank == HK_NONE || step.to.rank < n);
+			CHECK(step.from.rank == HK_NONE || step.from.rank < n);
+			steps++;
+		}
+		hk_plan_destroy(plan);
+	}
+	printf("%" PRIu64 " steps\n", steps);
+	CHECK(steps > 500000);
+}
