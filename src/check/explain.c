@@ -116,6 +116,39 @@ void hk__explain_value(const struct proof *proof, uint32_t value, char *at, size
 		hk__text_add(&text, " and maybe more");
 }
 
+void hk__explain_missing(const struct proof *proof, uint32_t value, char *at, size_t size)
+{
+	uint32_t inputs[EXPLAIN_INPUTS_MAX], missing[EXPLAIN_INPUTS_MAX], nmissing = 0;
+	uint32_t count = 0, n = proof->plan->n;
+	struct hk__array stack;
+	struct hk__text text;
+
+	hk__text_init(&text, at, size);
+	if (value == VALUE_NOTHING || n >= EXPLAIN_INPUTS_MAX)
+		return;
+	hk__array_init(&stack, proof->alloc, sizeof(uint32_t));
+	count = hk__value_inputs(&proof->values, value, inputs, EXPLAIN_INPUTS_MAX, &stack);
+	hk__array_fini(&stack);
+	if (count >= EXPLAIN_INPUTS_MAX)
+		return;
+	for (uint32_t r = 0; r < n; r++) {
+		bool has = false;
+
+		for (uint32_t i = 0; i < count; i++) {
+			uint32_t rank, slot;
+
+			hk__value_origin(&proof->values, inputs[i], &rank, &slot);
+			has |= rank == r;
+		}
+		if (!has)
+			missing[nmissing++] = r;
+	}
+	if (nmissing == 0)
+		return;
+	hk__text_add(&text, "; without %s ", nmissing > 1 ? "ranks" : "rank");
+	hk__explain_ranks(missing, nmissing, &text);
+}
+
 void hk__explain_cell(const struct proof *proof, uint32_t rank, uint64_t cell, char *text,
 		      size_t size)
 {

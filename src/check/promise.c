@@ -60,6 +60,17 @@ static struct promise promise_of(const struct hk_plan *plan, uint32_t rank, uint
 	return (struct promise){ .sum = false };
 }
 
+void hk__promise_text(const struct hk_plan *plan, uint32_t rank, uint32_t slot, char *text,
+		      size_t size)
+{
+	struct promise promise = promise_of(plan, rank, slot);
+
+	if (promise.sum)
+		snprintf(text, size, "the sum of in[%u] over all %u ranks", promise.slot, plan->n);
+	else
+		snprintf(text, size, "rank %u's in[%u]", promise.rank, promise.slot);
+}
+
 /* Work space to look inside sums. */
 struct promise_work {
 	uint32_t *inputs;	/* n + 1 */
@@ -103,20 +114,17 @@ static enum hk_status promise_sum_is_whole(struct proof *proof, struct promise_w
 static enum hk_status promise_refuse(struct proof *proof, uint32_t rank, uint32_t slot,
 				     const struct promise *promise, const struct cell *cell)
 {
-	char expected[HK_CHECK_TEXT_MAX], found[HK_CHECK_TEXT_MAX];
+	char expected[HK_CHECK_TEXT_MAX], found[HK_CHECK_TEXT_MAX], missing[64] = "";
 	struct lane writer = { .rank = rank, .index = cell->lane, .at = cell->step };
 
-	if (promise->sum)
-		snprintf(expected, sizeof(expected), "the sum of in[%u] over all %u ranks",
-			 promise->slot, proof->plan->n);
-	else
-		snprintf(expected, sizeof(expected), "rank %u's in[%u]", promise->rank,
-			 promise->slot);
+	hk__promise_text(proof->plan, rank, slot, expected, sizeof(expected));
 	hk__explain_value(proof, cell->value, found, sizeof(found));
+	if (promise->sum)
+		hk__explain_missing(proof, cell->value, missing, sizeof(missing));
 	if (!cell->written)
 		writer.index = HK_NONE;
 	return hk__refuse(proof, HK_REFUSAL_RESULT, &writer, expected, found,
-			  "out[%u] should hold %s, but holds %s", slot, expected, found);
+			  "out[%u] should hold %s, but holds %s%s", slot, expected, found, missing);
 }
 
 static enum hk_status promise_check_slot(struct proof *proof, struct promise_work *work,

@@ -8,6 +8,9 @@
  * network is Kahn's; a bounded channel is two unbounded ones, the second
  * carrying the free slots back), so any order gives the same end (I3).
  *
+ * Two rendezvous partners (no slots) are the same with a channel that the sender
+ * leaves only when it is empty again.
+ *
  * A step goes through three doors, and may wait before each:
  *   enter   its dependency is over; its form was checked
  *   take    its message was received, or its source read; values are added
@@ -107,11 +110,11 @@ static enum hk_status slot_check_length(struct proof *proof, struct lane *lane, 
 	    hk_plan_symbol(proof->plan, lane->rank, buf, slot) ==
 		    hk__value_symbol(&proof->values, value))
 		return HK_OK;
-	snprintf(expected, sizeof(expected), "a chunk of the length of out[%u]", slot);
+	hk__promise_text(proof->plan, lane->rank, slot, expected, sizeof(expected));
 	hk__explain_value(proof, value, found, sizeof(found));
 	return hk__refuse(proof, HK_REFUSAL_RESULT, lane, expected, found,
-			  "stores %s in out[%u], which is for a chunk of another length", found,
-			  slot);
+			  "stores %s in out[%u], which is for %s and may have another length",
+			  found, slot, expected);
 }
 
 static enum hk_status slot_write(struct proof *proof, struct lane *lane, uint32_t j, uint32_t value)

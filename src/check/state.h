@@ -172,6 +172,9 @@ enum hk_status hk__run(struct proof *proof);
 
 /* ---- what a collective promises (promise.c) ---- */
 enum hk_status hk__promise_check(struct proof *proof);
+/* What a slot of out is promised to hold, in words. */
+void hk__promise_text(const struct hk_plan *plan, uint32_t rank, uint32_t slot, char *text,
+		      size_t size);
 
 /* ---- words for people (explain.c) ---- */
 /* Fills the report; returns HK_EREFUSED. expected and found may be "". */
@@ -179,6 +182,8 @@ enum hk_status hk__refuse(struct proof *proof, enum hk_refusal kind, const struc
 			  const char *expected, const char *found, const char *fmt, ...)
 	HK_PRINTF(6, 7);
 void hk__explain_value(const struct proof *proof, uint32_t value, char *text, size_t size);
+/* The ranks whose input a sum over all ranks lacks; "" where none. */
+void hk__explain_missing(const struct proof *proof, uint32_t value, char *text, size_t size);
 /* A cell by its name: "out[3]". */
 void hk__explain_cell(const struct proof *proof, uint32_t rank, uint64_t cell, char *text,
 		      size_t size);

@@ -140,8 +140,8 @@ TEST(wrong_output_slot)
 	/* Rank 0 puts what comes from rank 1 into its own slot. */
 	hk__store_step(plan, 0, 0, 2)->dst.first = 0;
 	expect_refused(plan, false, HK_REFUSAL_RESULT, 0, 2,
-		       "rank 0 lane 0 step 2: stores rank 1's in[0] in out[0], which is for a "
-		       "chunk of another length");
+		       "rank 0 lane 0 step 2: stores rank 1's in[0] in out[0], which is for rank 0's "
+		       "in[0] and may have another length");
 }
 
 TEST(missing_block)
