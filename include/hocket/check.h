@@ -89,7 +89,7 @@ struct hk_rank_cost {
 	uint64_t received;
 	uint64_t reduced;
 	uint64_t copied;
-	uint32_t scratch;
+	uint32_t scratch;	/* declared; hk_check_cost counts those used */
 };
 HK_API void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank,
 			       struct hk_rank_cost *cost_out);

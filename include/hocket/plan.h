@@ -6,8 +6,9 @@
  *   lane     a sequential program of one rank; lanes of a rank run side by side
  *   step     one action of a lane: send, receive, reduce, copy, or a fused form
  *   chunk    what a slot of a buffer holds; its length is a symbol
- *   channel  the FIFO from one lane to another; holds at most `slots` messages,
- *            and a lane waits on an empty or a full one
+ *   channel  the FIFO from one lane to another; it has `slots` slots, a message
+ *            keeps its slot until the step that received it is over, and a
+ *            lane waits on an empty or a full channel
  *   slice    the plan performed again on another part of every chunk; slices
  *            follow each other in every lane and share no byte
  *
@@ -35,7 +36,7 @@ extern "C" {
 #define HK_NONE UINT32_MAX	/* no rank, no lane */
 
 /* The least a transport may offer per channel; built-in plans need no more. */
-#define HK_SLOTS_MIN 1u
+#define HK_SLOTS_MIN 2u
 
 struct hk_plan;			/* opaque, immutable */
 

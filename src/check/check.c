@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-/* Slots of out and scratch of all ranks together: about 2 GiB of state. */
+/*
+ * Slots of out and scratch of all ranks together, and (eight times that) what
+ * every lane keeps of each slot of its rank: at most about 6 GiB of state.
+ */
 #define CELLS_MAX (UINT64_C(1) << 27)
 
 const char *hk_refusal_name(enum hk_refusal refusal)
@@ -35,7 +38,7 @@ static void *proof_alloc(const struct proof *proof, uint64_t count, size_t size)
 static enum hk_status proof_measure(struct proof *proof)
 {
 	const struct hk_plan *plan = proof->plan;
-	uint64_t cells = 0, lanes = 0, known = 0;
+	uint64_t cells = 0, lanes = 0, more = 0;	/* more: per lane */
 
 	if (plan->coll == HK_COLL_BARRIER)
 		proof->know_words = plan->n / 32 + 1;
@@ -54,10 +57,10 @@ static enum hk_status proof_measure(struct proof *proof)
 		proof->nout[r] = hk_plan_slots(plan, r, HK_BUF_OUT);
 		cells += here;
 		lanes += hk_plan_lanes(plan, r);
-		known += (uint64_t)hk_plan_lanes(plan, r) * proof->know_words;
+		more += hk_plan_lanes(plan, r) * (proof->know_words + here);
 		if (here > proof->nmarks)
 			proof->nmarks = (uint32_t)here;
-		if (cells > CELLS_MAX || known > CELLS_MAX || lanes > UINT32_MAX / 2)
+		if (cells > CELLS_MAX || more > 8 * CELLS_MAX || lanes > UINT32_MAX / 2)
 			return HK_ELIMIT;
 	}
 	proof->cell_base[plan->n] = proof->ncells = cells;
@@ -73,7 +76,7 @@ static enum hk_status proof_init_lanes(struct proof *proof)
 
 			*lane = (struct lane){ .rank = r, .index = id - proof->lane_base[r] };
 			lane->nsteps = hk_plan_steps(proof->plan, r, lane->index);
-			lane->payload.at = HK_NONE;
+			lane->payload.at = lane->holds = HK_NONE;
 			if (proof->know_words == 0)
 				continue;
 			lane->knows = proof_alloc(proof, proof->know_words, sizeof(uint32_t));

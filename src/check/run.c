@@ -188,7 +188,7 @@ static enum hk_status channel_push(struct proof *proof, struct channel *channel,
 	return HK_OK;
 }
 
-/* Hands the payload over. */
+/* Hands the payload over; the slot stays taken until channel_release. */
 static struct message channel_pop(struct proof *proof, struct channel *channel)
 {
 	uint32_t id = channel->head;
@@ -197,7 +197,6 @@ static struct message channel_pop(struct proof *proof, struct channel *channel)
 	channel->head = message.next;
 	if (channel->head == HK_NONE)
 		channel->tail = HK_NONE;
-	channel->count--;
 	message_at(proof, id)->next = proof->messages_free;
 	proof->messages_free = id;
 	return message;
@@ -225,6 +224,25 @@ static void lane_wake_waiter(struct proof *proof, uint32_t *waiter)
 	if (*waiter != HK_NONE)
 		lane_wake(proof, *waiter);
 	*waiter = HK_NONE;
+}
+
+/*
+ * The step that took the message is over: its slot is free. Not before: an
+ * executor may add straight from the slot it receives in to the one it sends
+ * from, and then needs both at once.
+ */
+static void channel_release(struct proof *proof, struct lane *lane)
+{
+	if (lane->holds == HK_NONE)
+		return;
+	struct channel *channel = hk__array_at(&proof->channels, lane->holds);
+	uint32_t sender = proof->lane_base[channel->from.rank] + channel->from.lane;
+
+	lane->holds = HK_NONE;
+	channel->count--;
+	lane_wake_waiter(proof, &channel->sender);
+	if (proof->slots == 0 && proof->lanes[sender].posted)
+		lane_wake(proof, sender);
 }
 
 /* ---- door one: enter ---- */
@@ -310,13 +328,10 @@ static enum hk_status step_add(struct proof *proof, struct lane *lane, uint32_t 
 
 static enum hk_status step_receive(struct proof *proof, struct lane *lane, struct channel *channel)
 {
-	uint32_t sender = proof->lane_base[channel->from.rank] + channel->from.lane;
 	struct message message = channel_pop(proof, channel);
 
 	lane->payload = message.payload;
-	lane_wake_waiter(proof, &channel->sender);
-	if (proof->slots == 0 && proof->lanes[sender].posted)
-		lane_wake(proof, sender);
+	lane->holds = (uint32_t)(channel - (struct channel *)proof->channels.items);
 	if (message.payload.count != lane->step.count) {
 		char expected[64], found[HK_CHECK_TEXT_MAX];
 
@@ -401,6 +416,7 @@ static enum hk_status step_store(struct proof *proof, struct lane *lane)
 static void lane_next(struct proof *proof, struct lane *lane)
 {
 	payload_free(proof, &lane->payload);
+	channel_release(proof, lane);
 	lane->at++;
 	lane->entered = false;
 	proof->steps_total++;
@@ -432,7 +448,7 @@ static enum hk_status lane_take(struct proof *proof, struct lane *lane, bool *wa
 
 		if (!channel)
 			return HK_ENOMEM;
-		if (channel->count == 0) {
+		if (channel->head == HK_NONE) {
 			channel->receiver = lane_id(proof, lane);
 			lane->wait = LANE_WAITS_MESSAGE;
 			*waits_out = true;
@@ -467,7 +483,7 @@ static enum hk_status lane_leave(struct proof *proof, struct lane *lane, bool *w
 		status = step_send(proof, lane, channel);
 		lane->posted = true;
 	}
-	/* Without slots the sender stays until its message is taken. */
+	/* Without slots the sender stays until its message is done with. */
 	if (!lane->posted || (proof->slots == 0 && channel->count > 0)) {
 		if (!lane->posted)
 			channel->sender = lane_id(proof, lane);

@@ -58,7 +58,7 @@ struct message {
 struct channel {
 	struct hk_port from, to;
 	uint32_t head, tail;		/* messages; HK_NONE: empty */
-	uint32_t count;
+	uint32_t count;			/* slots in use: queued, or held by a step */
 	uint32_t sender, receiver;	/* lanes that wait on it; HK_NONE: none */
 };
 
@@ -75,6 +75,7 @@ struct lane {
 	bool entered;			/* the step was looked at */
 	bool taken;			/* its message was received, or its values read */
 	bool posted;			/* rendezvous: sent, not yet received */
+	uint32_t holds;			/* the channel whose slot its step holds */
 	struct payload payload;
 	struct hk_step step;
 	uint32_t *knows;		/* barrier: a bit per rank */

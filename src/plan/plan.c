@@ -230,7 +230,7 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 	if (!plan)
 		return hk__why(why, HK_ENOMEM, "no memory for a plan");
 	*plan = (struct hk_plan){ .algo = algo, .alloc = alloc, .coll = coll, .n = nranks,
-				  .root = opts.root, .nodes = 1, .slots = HK_SLOTS_MIN,
+				  .root = opts.root, .nodes = 1, .slots = algo->slots ? algo->slots : 1,
 				  .inplace = !(algo->flags & HK_ALGO_NOT_INPLACE) };
 	if (algo->flags & HK_ALGO_NODES)
 		plan->nodes = opts.nodes ? opts.nodes : plan_default_nodes(nranks);

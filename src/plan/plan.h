@@ -27,6 +27,8 @@ struct hk_algo {
 	uint32_t (*parts)(const struct hk_plan *plan);
 	/* Lanes of every rank; 0: 1. */
 	uint32_t nlanes;
+	/* Messages a channel must hold; 0: 1. */
+	uint32_t slots;
 	/* Scratch slots of a rank; NULL: none. */
 	uint32_t (*scratch)(const struct hk_plan *plan, uint32_t rank);
 	uint32_t (*steps)(const struct hk_plan *plan, uint32_t rank, uint32_t lane);

@@ -198,6 +198,12 @@ uint32_t hk__accumulate_steps(uint32_t n, uint32_t me);
 void hk__accumulate_step(const struct accumulate *acc, uint32_t i, struct hk_step *step);
 
 /*
+ * Rings (ring.c) need RING_SLOTS: all members may hold a message that they can
+ * pass on only when the next one has let go of its own.
+ */
+#define RING_SLOTS 2
+
+/*
  * Rings (ring.c) over a team whose member k owns block k. `src` is where a
  * member's own contribution lies, `dst` where results go.
  */

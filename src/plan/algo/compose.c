@@ -136,7 +136,7 @@ const struct hk_algo hk__algo_compose[] = {
 	  .card = { "scatter-allgather", "van-de-geijn", "binomial scatter, then ring allgather",
 		    "n-1", "2*(n-1)/n", "0", "0", "any n; large vectors" },
 	  .parts = compose_parts, .steps = broadcast_steps, .step = broadcast_step },
-	{ .coll = HK_COLL_REDUCE,
+	{ .coll = HK_COLL_REDUCE, .slots = RING_SLOTS,
 	  .card = { "reducescatter-gather", "rabenseifner",
 		    "ring reduce-scatter, then binomial gather", "flog2(n) + n-1",
 		    "(n-1 + max(n - pow2(n-1), pow2(n-1)/2))/n", "(n-1)/n",

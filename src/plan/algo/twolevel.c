@@ -303,13 +303,13 @@ static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 #define GRID "n = N nodes of g"
 
 const struct hk_algo hk__algo_twolevel[] = {
-	{ .coll = HK_COLL_ALLREDUCE, .flags = HK_ALGO_NODES, .nlanes = ALLREDUCE_LANES,
+	{ .coll = HK_COLL_ALLREDUCE, .flags = HK_ALGO_NODES, .slots = RING_SLOTS, .nlanes = ALLREDUCE_LANES,
 	  .card = { "two-level", "split-rail", "direct in the node, ring on each rail",
 		    "2*(g > 1) + 2*(N-1)", "2*(g-1)/g + 2*(N-1)/n", "(g-1)/g + (N-1)/n",
 		    "g > 2 ? 1/g : 0", GRID },
 	  .parts = allreduce_parts, .scratch = allreduce_scratch, .steps = allreduce_steps,
 	  .step = allreduce_step },
-	{ .coll = HK_COLL_ALLGATHER, .flags = HK_ALGO_NODES, .nlanes = 2,
+	{ .coll = HK_COLL_ALLGATHER, .flags = HK_ALGO_NODES, .slots = RING_SLOTS, .nlanes = 2,
 	  .card = { "two-level", NULL, "ring on each rail, then direct in the node",
 		    "(g > 1) + N-1", "(N-1)/n + (g-1)/g", "0", "0", GRID },
 	  .steps = allgather_steps, .step = allgather_step },

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* each.c - walking over the built-in plans. */
+#include "naive/each.h"
+
+#include "harness.h"
+
+struct walk {
+	const struct each_opts *opts;
+	void (*fn)(const struct hk_plan *plan, void *ctx);
+	void *ctx;
+	uint32_t count;
+};
+
+const char *each_name(const struct hk_plan *plan)
+{
+	static char name[160];
+	struct hk_plan_info info;
+
+	hk_plan_info(plan, &info);
+	snprintf(name, sizeof(name), "%s %s n=%u root=%u nodes=%u", hk_coll_name(info.coll),
+		 info.algo, info.nranks, info.root, info.nodes);
+	return name;
+}
+
+static void each_one(struct walk *walk, const struct hk_algo_info *algo, uint32_t n,
+		     const struct hk_plan_opts *opts)
+{
+	struct hk_why why = { "" };
+	struct hk_plan *plan;
+	enum hk_status status = hk_plan_create(algo->coll, n, opts, &why, &plan);
+
+	if (status != HK_OK)
+		test_fail(__FILE__, __LINE__, "%s %s n=%u root=%u nodes=%u: %s: %s",
+			  hk_coll_name(algo->coll), algo->name, n, opts->root, opts->nodes,
+			  hk_status_name(status), why.text);
+	walk->fn(plan, walk->ctx);
+	walk->count++;
+	hk_plan_destroy(plan);
+}
+
+/* Random messages, with self messages and pairs that come again. */
+static void each_batch(struct walk *walk, const struct hk_algo_info *algo, uint32_t n,
+		       struct hk_plan_opts opts)
+{
+	each_one(walk, algo, n, &opts);
+	for (uint32_t b = 0; b < walk->opts->batches; b++) {
+		uint64_t seed = walk->opts->seed + n * 1000 + b;
+		size_t nmsgs = b == 0 ? 0 : test_random(&seed) % (3 * n) + 1;
+		struct hk_msg *msgs = calloc(nmsgs + 1, sizeof(*msgs));
+
+		CHECK(msgs);
+		for (size_t k = 0; k < nmsgs; k++) {
+			msgs[k].src = (uint32_t)(test_random(&seed) % n);
+			msgs[k].dst = (uint32_t)(test_random(&seed) % n);
+			if (k && test_random(&seed) % 4 == 0)
+				msgs[k] = msgs[k - 1];
+			else if (test_random(&seed) % 5 == 0)
+				msgs[k].dst = msgs[k].src;
+		}
+		opts.msgs = msgs;
+		opts.nmsgs = nmsgs;
+		each_one(walk, algo, n, &opts);
+		free(msgs);
+	}
+}
+
+static void each_root(struct walk *walk, const struct hk_algo_info *algo, uint32_t n,
+		      struct hk_plan_opts opts)
+{
+	bool many = walk->opts->roots == EACH_ROOT_MANY;
+
+	if (algo->coll == HK_COLL_SENDRECV) {
+		each_batch(walk, algo, n, opts);
+		return;
+	}
+	for (uint32_t root = 0; root < (algo->rooted ? n : 1); root++) {
+		if (root == 0 || root == n - 1 || (many && (n <= 8 || root == n / 2))) {
+			opts.root = root;
+			each_one(walk, algo, n, &opts);
+		}
+	}
+}
+
+uint32_t each_plan(enum hk_coll coll, const struct each_opts *opts,
+		   void (*fn)(const struct hk_plan *plan, void *ctx), void *ctx)
+{
+	struct walk walk = { opts, fn, ctx, 0 };
+	struct hk_algo_info algo;
+
+	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
+		if (algo.coll != coll || (opts->algo && strcmp(opts->algo, algo.name) != 0))
+			continue;
+		for (uint32_t n = opts->n_min; n <= opts->n_max; n++) {
+			for (uint32_t nodes = 1; nodes <= (algo.nodes ? n : 1); nodes++) {
+				struct hk_plan_opts plan_opts = HK_PLAN_OPTS_INIT;
+
+				if (n % nodes)
+					continue;
+				plan_opts.algo = algo.name;
+				plan_opts.nodes = algo.nodes ? nodes : 0;
+				each_root(&walk, &algo, n, plan_opts);
+			}
+		}
+	}
+	return walk.count;
+}

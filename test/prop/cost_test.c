@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost_test.c - the formulas on the algorithms' cards, evaluated, are what is
+ * counted on the plans. A small recursive-descent evaluator reads them:
+ *
+ *   choice = compare [? choice : choice]
+ *   compare = sum [(< > <= >= == !=) sum]
+ *   sum = product {(+ -) product}
+ *   product = factor {(* /) factor}
+ *   factor = number | n | N | g | function(choice, ...) | (choice) | -factor
+ */
+#include "harness.h"
+#include "naive/each.h"
+#include "naive/naive.h"
+
+#include <hocket/check.h>
+
+#include <ctype.h>
+#include <math.h>
+
+/* ---- formulas ---- */
+
+struct formula {
+	const char *text;
+	const char *at;
+	double n, nodes;
+	bool bad;
+};
+
+static double formula_choice(struct formula *f);
+
+static bool formula_accept(struct formula *f, const char *token)
+{
+	while (*f->at == ' ')
+		f->at++;
+	if (strncmp(f->at, token, strlen(token)) != 0)
+		return false;
+	f->at += strlen(token);
+	return true;
+}
+
+static void formula_expect(struct formula *f, const char *token)
+{
+	if (!formula_accept(f, token))
+		f->bad = true;
+}
+
+static double count_flog2(double x)
+{
+	return floor(log2(x) + 1e-12);
+}
+
+static double count_clog2(double x)
+{
+	return x <= 1 ? 0 : ceil(log2(x) - 1e-12);
+}
+
+static double count_pow2(double x)
+{
+	return exp2(count_flog2(x));
+}
+
+/* Set bits of all numbers below x. */
+static double count_popsum(double x)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < (unsigned)x; i++)
+		sum += __builtin_popcount(i);
+	return sum;
+}
+
+/* The sum of min(pow2(x) / 2^l, x - pow2(x)) over l = 1..flog2(x). */
+static double count_halvings(double x)
+{
+	double sum = 0;
+
+	for (double half = count_pow2(x) / 2; half >= 1; half /= 2)
+		sum += fmin(half, x - count_pow2(x));
+	return sum;
+}
+
+static double formula_call(struct formula *f, const char *name, size_t len)
+{
+	static const struct {
+		const char *name;
+		double (*one)(double);
+		double (*two)(double, double);
+	} functions[] = {
+		{ "clog2", count_clog2, NULL }, { "flog2", count_flog2, NULL },
+		{ "pow2", count_pow2, NULL },	{ "popsum", count_popsum, NULL },
+		{ "ceil", ceil, NULL },		{ "halvings", count_halvings, NULL },
+		{ "min", NULL, fmin },		{ "max", NULL, fmax },
+	};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		if (strlen(functions[i].name) != len || memcmp(functions[i].name, name, len) != 0)
+			continue;
+		formula_expect(f, "(");
+		double a = formula_choice(f), b = 0;
+		if (functions[i].two) {
+			formula_expect(f, ",");
+			b = formula_choice(f);
+		}
+		formula_expect(f, ")");
+		return functions[i].one ? functions[i].one(a) : functions[i].two(a, b);
+	}
+	f->bad = true;
+	return 0;
+}
+
+static double formula_name(struct formula *f)
+{
+	const char *name = f->at;
+	size_t len = 0;
+
+	while (isalnum((unsigned char)name[len]))
+		len++;
+	f->at += len;
+	if (len == 1 && *name == 'n')
+		return f->n;
+	if (len == 1 && *name == 'N')
+		return f->nodes;
+	if (len == 1 && *name == 'g')
+		return f->n / f->nodes;
+	return formula_call(f, name, len);
+}
+
+static double formula_factor(struct formula *f)
+{
+	double value;
+
+	if (f->bad)
+		return 0;
+	if (formula_accept(f, "-"))
+		return -formula_factor(f);
+	if (formula_accept(f, "(")) {
+		value = formula_choice(f);
+		formula_expect(f, ")");
+		return value;
+	}
+	if (isalpha((unsigned char)*f->at))
+		return formula_name(f);
+	if (!isdigit((unsigned char)*f->at)) {
+		f->bad = true;
+		return 0;
+	}
+	char *end;
+	value = strtod(f->at, &end);
+	f->at = end;
+	return value;
+}
+
+static double formula_product(struct formula *f)
+{
+	double value = formula_factor(f);
+
+	for (;;) {
+		if (formula_accept(f, "*"))
+			value *= formula_factor(f);
+		else if (formula_accept(f, "/"))
+			value /= formula_factor(f);
+		else
+			return value;
+	}
+}
+
+static double formula_sum(struct formula *f)
+{
+	double value = formula_product(f);
+
+	for (;;) {
+		if (formula_accept(f, "+"))
+			value += formula_product(f);
+		else if (formula_accept(f, "-"))
+			value -= formula_product(f);
+		else
+			return value;
+	}
+}
+
+static double formula_compare(struct formula *f)
+{
+	double value = formula_sum(f);
+
+	if (formula_accept(f, "<="))
+		return value <= formula_sum(f);
+	if (formula_accept(f, ">="))
+		return value >= formula_sum(f);
+	if (formula_accept(f, "=="))
+		return value == formula_sum(f);
+	if (formula_accept(f, "!="))
+		return value != formula_sum(f);
+	if (formula_accept(f, "<"))
+		return value < formula_sum(f);
+	if (formula_accept(f, ">"))
+		return value > formula_sum(f);
+	return value;
+}
+
+static double formula_choice(struct formula *f)
+{
+	double condition = formula_compare(f);
+
+	if (f->bad || !formula_accept(f, "?"))
+		return condition;
+	double yes = formula_choice(f);
+	formula_expect(f, ":");
+	double no = formula_choice(f);
+	return condition != 0 ? yes : no;
+}
+
+/* NaN where the text is no formula. */
+static double formula_value(const char *text, uint32_t n, uint32_t nodes)
+{
+	struct formula f = { .text = text, .at = text, .n = n, .nodes = nodes };
+	double value = formula_choice(&f);
+
+	while (*f.at == ' ')
+		f.at++;
+	return f.bad || *f.at ? NAN : value;
+}
+
+static void check_formula(const char *text, double expected)
+{
+	double value = formula_value(text, 12, 4);
+
+	if (!(fabs(value - expected) < 1e-12))
+		test_fail(__FILE__, __LINE__, "%s is %g, not %g", text, value, expected);
+}
+
+TEST(evaluator)
+{
+	check_formula("2*(n-1)/n", 22.0 / 12);
+	check_formula("flog2(n) + clog2(n) + pow2(n)", 3 + 4 + 8);
+	check_formula("clog2(1) + flog2(1) + pow2(1) + clog2(8) + flog2(8) + pow2(8)", 15);
+	check_formula("popsum(4)", 4);
+	check_formula("ceil(n/5)", 3);
+	check_formula("halvings(n)", 4 + 2 + 1);
+	check_formula("halvings(9)", 3);
+	check_formula("n > 2 ? 1/n : 0", 1.0 / 12);
+	check_formula("N != 4 ? 7 : g == 3 ? 5 : 6", 5);
+	check_formula("(n <= 12)*(n >= 12) + (n < 12)", 1);
+	check_formula("min(n, max(N, g)) - -1", 5);
+	check_formula("8 - 2 - 1", 5);
+	CHECK(isnan(formula_value("", 2, 1)));
+	CHECK(isnan(formula_value("n-", 2, 1)));
+	CHECK(isnan(formula_value("n n", 2, 1)));
+	CHECK(isnan(formula_value("halve(n)", 2, 1)));
+	CHECK(isnan(formula_value("max(n)", 2, 1)));
+	CHECK(isnan(formula_value("n > 2 ? 1", 2, 1)));
+	CHECK(isnan(formula_value("(n", 2, 1)));
+}
+
+/* ---- the cards ---- */
+
+struct tally {
+	struct naive *naive;
+	uint32_t plans;
+	uint32_t wrong;
+};
+
+static const struct hk_algo_info *algo_of(const struct hk_plan_info *info)
+{
+	static struct hk_algo_info algo;
+
+	for (uint32_t i = 0; hk_algo_get(i, &algo); i++)
+		if (algo.coll == info->coll && strcmp(algo.name, info->algo) == 0)
+			return &algo;
+	test_fail(__FILE__, __LINE__, "no card for %s", info->algo);
+}
+
+static void compare(struct tally *tally, const struct hk_plan *plan, const char *what,
+		    const char *text, double counted)
+{
+	struct hk_plan_info info;
+
+	hk_plan_info(plan, &info);
+	double formula = formula_value(text, info.nranks, info.nodes);
+	if (fabs(formula - counted) <= 1e-9)
+		return;
+	if (isnan(formula))
+		printf("%s: %s: cannot be read: %s\n", each_name(plan), what, text);
+	else
+		printf("%s: %s: %s is %g, counted %g\n", each_name(plan), what, text, formula,
+		       counted);
+	tally->wrong++;
+}
+
+static void same(struct tally *tally, const struct hk_plan *plan, const char *what,
+		 uint64_t of_ranks, uint64_t of_plan)
+{
+	if (of_ranks == of_plan)
+		return;
+	printf("%s: %s: %" PRIu64 " by asking the ranks, %" PRIu64 " in the report\n",
+	       each_name(plan), what, of_ranks, of_plan);
+	tally->wrong++;
+}
+
+/* The report's busiest rank is the busiest of the ranks asked one by one. */
+static void compare_ranks(struct tally *tally, const struct hk_plan *plan,
+			  const struct hk_check_cost *cost)
+{
+	struct hk_plan_info info;
+	struct hk_rank_cost most = { 0 };
+	uint64_t sent = 0, steps = 0;
+
+	hk_plan_info(plan, &info);
+	for (uint32_t r = 0; r < info.nranks; r++) {
+		struct hk_rank_cost rank;
+
+		hk_check_rank_cost(plan, r, &rank);
+		sent += rank.sent;
+		steps += rank.steps;
+		most.sent = rank.sent > most.sent ? rank.sent : most.sent;
+		most.received = rank.received > most.received ? rank.received : most.received;
+		most.reduced = rank.reduced > most.reduced ? rank.reduced : most.reduced;
+		most.copied = rank.copied > most.copied ? rank.copied : most.copied;
+		most.scratch = rank.scratch > most.scratch ? rank.scratch : most.scratch;
+	}
+	same(tally, plan, "sent by the busiest", most.sent, cost->busiest_sent);
+	same(tally, plan, "received by the busiest", most.received, cost->busiest_received);
+	same(tally, plan, "reduced by the busiest", most.reduced, cost->busiest_reduced);
+	same(tally, plan, "copied by the busiest", most.copied, cost->busiest_copied);
+	/* A rank may have more slots than its steps touch. */
+	CHECK(most.scratch >= cost->scratch_max);
+	same(tally, plan, "sent by all", sent, cost->sent);
+	same(tally, plan, "steps of all", steps, cost->steps_total);
+}
+
+/* The longest chain of messages is the one that a run sees. */
+static void compare_chain(struct tally *tally, const struct hk_plan *plan, uint32_t critical)
+{
+	struct hk_plan_info info;
+	struct naive_report report;
+
+	hk_plan_info(plan, &info);
+	struct defn_spec spec = { .coll = info.coll,
+				  .n = info.nranks,
+				  .root = info.root,
+				  .sizes = { 1, NULL },
+				  .msgs = info.msgs,
+				  .nmsgs = info.nmsgs };
+	struct defn *data = defn_create(&spec, ELEM_EXACT, 1);
+	struct naive_opts opts = { .slots = info.slots };
+	naive_load(tally->naive, plan);
+	CHECK_EQ(naive_run(tally->naive, data, &opts, &report), NAIVE_OK);
+	if (report.longest != critical) {
+		printf("%s: critical: %u in a run, %u in the report\n", each_name(plan),
+		       report.longest, critical);
+		tally->wrong++;
+	}
+	defn_destroy(data);
+}
+
+static void compare_plan(const struct hk_plan *plan, void *ctx)
+{
+	struct tally *tally = ctx;
+	struct hk_plan_info info;
+	struct hk_check_report report;
+	enum hk_status status = hk_check(plan, NULL, &report);
+
+	hk_plan_info(plan, &info);
+	if (status != HK_OK) {
+		printf("%s: %s: %s\n", each_name(plan), hk_status_name(status), report.why.text);
+		tally->wrong++;
+		return;
+	}
+	const struct hk_algo_info *algo = algo_of(&info);
+	const struct hk_check_cost *cost = &report.cost;
+	double chunks = cost->chunks;
+	tally->plans++;
+	compare(tally, plan, "steps", algo->steps, cost->critical);
+	compare(tally, plan, "sent", algo->sent, (double)cost->busiest_sent / chunks);
+	compare(tally, plan, "reduced", algo->reduced, (double)cost->busiest_reduced / chunks);
+	compare(tally, plan, "scratch", algo->scratch, cost->scratch_max / chunks);
+	compare_ranks(tally, plan, cost);
+	compare_chain(tally, plan, cost->critical);
+}
+
+static void compare_coll(enum hk_coll coll)
+{
+	struct each_opts opts = { .n_min = 2, .n_max = 40, .roots = EACH_ROOT_ENDS };
+	struct tally tally = { .naive = naive_create() };
+
+	(void)each_plan(coll, &opts, compare_plan, &tally);
+	printf("%s: %u plans, %u differences\n", hk_coll_name(coll), tally.plans, tally.wrong);
+	naive_destroy(tally.naive);
+	CHECK(tally.plans > 0);
+	CHECK_EQ(tally.wrong, 0);
+}
+
+TEST(allreduce)
+{
+	compare_coll(HK_COLL_ALLREDUCE);
+}
+
+TEST(allgather)
+{
+	compare_coll(HK_COLL_ALLGATHER);
+}
+
+TEST(reducescatter)
+{
+	compare_coll(HK_COLL_REDUCESCATTER);
+}
+
+TEST(alltoall)
+{
+	compare_coll(HK_COLL_ALLTOALL);
+}
+
+TEST(broadcast)
+{
+	compare_coll(HK_COLL_BROADCAST);
+}
+
+TEST(reduce)
+{
+	compare_coll(HK_COLL_REDUCE);
+}
+
+TEST(gather)
+{
+	compare_coll(HK_COLL_GATHER);
+}
+
+TEST(scatter)
+{
+	compare_coll(HK_COLL_SCATTER);
+}
+
+TEST(barrier)
+{
+	compare_coll(HK_COLL_BARRIER);
+}
+
+TEST(sendrecv)
+{
+	compare_coll(HK_COLL_SENDRECV);
+}
