@@ -1,61 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion for hocket(1)
+# bash completion for hocket(1): options from --help, algorithms from list.
 
 _hocket()
 {
-	local cur prev words cword
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local hocket=${COMP_WORDS[0]} command=${COMP_WORDS[1]} words=''
 	local collectives='allreduce allgather reducescatter alltoall broadcast reduce gather
 		scatter barrier sendrecv'
 
-	if declare -F _init_completion >/dev/null; then
-		_init_completion || return
-	else
-		cur=${COMP_WORDS[COMP_CWORD]}
-		prev=${COMP_WORDS[COMP_CWORD - 1]}
-		words=("${COMP_WORDS[@]}")
-		cword=$COMP_CWORD
-	fi
-
-	if ((cword == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W 'plan check list --help --version' -- "$cur")
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		words='plan check list --help --version'
+	elif [[ $prev == -a || $prev == --algo ]]; then
+		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
+			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
+	elif [[ $prev =~ ^(-n|--ranks|--nodes|--root|--pairs|--rank)$ ]]; then
 		return
-	fi
-
-	case $prev in
-	--algo)
-		# Of the collective that was named; `hocket list` knows them.
-		mapfile -t COMPREPLY < <(compgen -W "$("${words[0]}" list --json 2>/dev/null |
-			tr -d '\n' | tr '{' '\n' | sed -n "s/.*\"collective\": *\"${words[2]}\".*\"name\": *\"\([^\"]*\)\".*/\1/p")" -- "$cur")
-		return
-		;;
-	-n | --nodes | --root | --rank | --pairs)
-		return
-		;;
-	esac
-
-	case ${words[1]} in
-	plan)
-		if ((cword == 2)); then
-			mapfile -t COMPREPLY < <(compgen -W "$collectives" -- "$cur")
-		else
-			mapfile -t COMPREPLY < <(compgen -W '-n --algo --nodes --root --pairs --rank
-				--json --dot --picture' -- "$cur")
-		fi
-		;;
-	check)
-		if [[ $cur != -* ]] && ((cword == 2)); then
-			mapfile -t COMPREPLY < <(compgen -W "$collectives" -- "$cur"
-				compgen -f -- "$cur")
+	elif [[ $cur == -* ]]; then
+		words=$("$hocket" "$command" --help 2>/dev/null | grep -Eo -- '(^| )--?[a-z]+')
+		words+=' --help'
+	elif ((COMP_CWORD == 2)); then
+		words=$collectives
+		if [[ $command == check ]]; then
 			compopt -o filenames 2>/dev/null
-		else
-			mapfile -t COMPREPLY < <(compgen -W '-n --algo --nodes --root --all
-				--json' -- "$cur")
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		fi
-		;;
-	list)
-		mapfile -t COMPREPLY < <(compgen -W '--json' -- "$cur")
-		;;
-	esac
+	fi
+	mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$words" -- "$cur" | sort -u)
 }
 
 complete -F _hocket hocket

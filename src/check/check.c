@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * Slots of out and scratch of all ranks together, and (eight times that) what
- * every lane keeps of each slot of its rank: at most about 6 GiB of state.
+ * Slots of out and scratch of all ranks together, and (twice that) what every
+ * lane keeps of its rank's slots: at most about 3 GiB of state.
  */
 #define CELLS_MAX (UINT64_C(1) << 27)
 
@@ -57,10 +57,12 @@ static enum hk_status proof_measure(struct proof *proof)
 		proof->nout[r] = hk_plan_slots(plan, r, HK_BUF_OUT);
 		cells += here;
 		lanes += hk_plan_lanes(plan, r);
-		more += hk_plan_lanes(plan, r) * (proof->know_words + here);
+		if (hk_plan_lanes(plan, r) > 1)
+			more += hk_plan_lanes(plan, r) * here;
+		more += (uint64_t)hk_plan_lanes(plan, r) * proof->know_words;
 		if (here > proof->nmarks)
 			proof->nmarks = (uint32_t)here;
-		if (cells > CELLS_MAX || more > 8 * CELLS_MAX || lanes > UINT32_MAX / 2)
+		if (cells > CELLS_MAX || more > 2 * CELLS_MAX || lanes > UINT32_MAX / 2)
 			return HK_ELIMIT;
 	}
 	proof->cell_base[plan->n] = proof->ncells = cells;
