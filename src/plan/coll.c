@@ -193,6 +193,7 @@ uint64_t hk_plan_length(const struct hk_plan *plan, const struct hk_sizes *sizes
 
 uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, uint32_t slot)
 {
+	hk_assert(slot < hk_plan_slots(plan, rank, HK_BUF_IN));
 	switch (plan->coll) {
 	case HK_COLL_ALLREDUCE:
 	case HK_COLL_BROADCAST:

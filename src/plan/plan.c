@@ -185,6 +185,8 @@ static enum hk_status plan_check_args(const struct hk_algo *algo, uint32_t n,
 	if (opts->nmsgs && algo->coll != HK_COLL_SENDRECV)
 		return hk__why(why, HK_EINVAL, "%s takes no list of messages",
 			       hk_coll_name(algo->coll));
+	if (opts->nmsgs && !opts->msgs)
+		return hk__why(why, HK_EINVAL, "%zu messages, but no list of them", opts->nmsgs);
 	for (size_t i = 0; i < opts->nmsgs; i++)
 		if (opts->msgs[i].src >= n || opts->msgs[i].dst >= n)
 			return hk__why(why, HK_EINVAL,
