@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sizes_test.c - the sizes of structs, as recorded (64-bit).
+ *
+ * Hot ones grow only on purpose. Of the installed ones, those that begin with
+ * `size` may grow at their end; any other change breaks programs that are
+ * built already, and needs a new soname.
+ */
+#include "base/base.h"
+#include "harness.h"
+#include "plan/plan.h"
+
+#include <hocket/hocket.h>
+
+TEST(hot)
+{
+	CHECK_EQ(sizeof(struct hk_step), 64); /* a cache line */
+	CHECK_EQ(sizeof(struct hk_span), 16);
+	CHECK_EQ(sizeof(struct hk_port), 8);
+	CHECK_EQ(sizeof(struct hk_after), 8);
+	CHECK_EQ(sizeof(struct hk__hash_entry), 24);
+}
+
+TEST(plan_is_small_at_any_scale)
+{
+	CHECK_EQ(sizeof(struct hk_plan), 64);
+}
+
+TEST(installed)
+{
+	CHECK_EQ(sizeof(struct hk_alloc), 16);
+	CHECK_EQ(sizeof(struct hk_msg), 8);
+	CHECK_EQ(sizeof(struct hk_plan_info), 56);
+	CHECK_EQ(sizeof(struct hk_sizes), 16);
+	CHECK_EQ(sizeof(struct hk_algo_info), 80);
+	CHECK_EQ(sizeof(struct hk_why), 768);
+	CHECK_EQ(sizeof(struct hk_check_cost), 72);
+	CHECK_EQ(sizeof(struct hk_rank_cost), 48);
+	CHECK_EQ(sizeof(struct hk_check_report), 1376);
+}
+
+TEST(installed_options)
+{
+	CHECK_EQ(sizeof(struct hk_plan_opts), 48);
+	CHECK_EQ(sizeof(struct hk_check_opts), 24);
+	CHECK_EQ(sizeof(struct hk_print_opts), 16);
+	CHECK_EQ(offsetof(struct hk_plan_opts, size), 0);
+	CHECK_EQ(offsetof(struct hk_check_opts, size), 0);
+	CHECK_EQ(offsetof(struct hk_print_opts, size), 0);
+}
+
+/* The initialisers say the size and nothing else. */
+TEST(initialisers)
+{
+	struct hk_plan_opts plan = HK_PLAN_OPTS_INIT;
+	struct hk_check_opts check = HK_CHECK_OPTS_INIT;
+	struct hk_print_opts print = HK_PRINT_OPTS_INIT;
+
+	CHECK_EQ(plan.size, sizeof(plan));
+	CHECK_EQ(check.size, sizeof(check));
+	CHECK_EQ(print.size, sizeof(print));
+	CHECK(!plan.algo && !plan.msgs && !plan.alloc);
+	CHECK(!check.inplace && !check.set_slots && !check.alloc);
+	CHECK_EQ(print.rank, HK_NONE);
+}
