@@ -356,17 +356,11 @@ static bool check_algorithms(struct check_run *run)
 
 /* ---- a file ---- */
 
-static bool check_file(struct check_run *run)
+static bool check_file(struct check_run *run, const struct hk_plan *plan)
 {
 	struct check_case at = { .typical = true };
-	struct hk_why why = { "" };
 	struct hk_plan_info info;
-	struct hk_plan *plan;
 
-	if (hk_plan_read(run->args->what, NULL, &why, &plan) != HK_OK) {
-		cli_wrong("check", "%s", why.text);
-		return false;
-	}
 	hk_plan_info(plan, &info);
 	at.algo.name = info.algo;
 	run->total = 1 + info.inplace;
@@ -375,7 +369,6 @@ static bool check_file(struct check_run *run)
 	bool done = check_prove(run, &at, plan);
 	if (done)
 		check_print_row(run);
-	hk_plan_destroy(plan);
 	return done;
 }
 
@@ -392,14 +385,13 @@ static void check_print_end(struct check_run *run)
 		return;
 	}
 	if (run->args->ranks.to > run->args->ranks.from)
-		printf("(steps, sent, reduced, scratch for %u ranks; V = 1)\n",
-		       run->args->ranks.to);
+		puts("(steps, sent, reduced, scratch: of the plan with the most ranks; V = 1)");
 	if (run->refused)
 		printf("%llu of %llu plans REFUSED in %.2f s\n", (unsigned long long)run->refused,
 		       (unsigned long long)(run->proved + run->refused), seconds);
 	else
-		printf("%llu plans proved in %.2f s, each for every size, count and slice\n",
-		       (unsigned long long)run->proved, seconds);
+		printf("%llu plan%s proved in %.2f s, each for every size, count and slice\n",
+		       (unsigned long long)run->proved, run->proved == 1 ? "" : "s", seconds);
 }
 
 /* A file where it is no collective's name. */
@@ -428,37 +420,47 @@ static int check_args(struct cli_args *args, bool file)
 	return CLI_DONE;
 }
 
+/* Counts the cases, so that progress has an end; says so where there are none. */
+static int check_count(struct check_run *run)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan *plan = NULL;
+	struct hk_why why = { "" };
+
+	run->counting = true;
+	check_algorithms(run);
+	run->counting = false;
+	if (run->total)
+		return CLI_DONE;
+	/* The library knows best what is wrong with a name. */
+	opts.algo = run->args->algo;
+	if (run->only != HK_COLL_COUNT && hk_plan_create(run->only, 1, &opts, &why, &plan) != HK_OK)
+		return cli_wrong("check", "%s", why.text);
+	hk_plan_destroy(plan);
+	return cli_wrong("check", "no plan fits these options");
+}
+
 static int check_main(struct cli_args *args)
 {
 	struct check_run run = { .args = args, .only = HK_COLL_COUNT, .started = check_now(),
 				 .progress = isatty(STDERR_FILENO) };
-	bool file = check_is_file(args, &run.only), done;
+	bool file = check_is_file(args, &run.only);
+	struct hk_plan *plan = NULL;
+	struct hk_why why = { "" };
 	int status = check_args(args, file);
 
+	if (status == CLI_DONE && !file)
+		status = check_count(&run);
 	if (status != CLI_DONE)
 		return status;
-	if (!file) {
-		run.counting = true;
-		done = check_algorithms(&run);
-		run.counting = false;
-		if (run.total == 0 && run.only != HK_COLL_COUNT && args->algo) {
-			struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-			struct hk_plan *plan = NULL;
-			struct hk_why why = { "" };
-
-			opts.algo = args->algo;
-			if (hk_plan_create(run.only, 1, &opts, &why, &plan) != HK_OK)
-				return cli_wrong("check", "%s", why.text);
-			hk_plan_destroy(plan);
-		}
-		if (run.total == 0)
-			return cli_wrong("check", "no plan fits these options");
-	}
+	if (file && hk_plan_read(args->what, NULL, &why, &plan) != HK_OK)
+		return cli_wrong("check", "%s", why.text);
 	if (args->json)
 		fputs("{\"results\": [", stdout);
 	else
 		check_print_head();
-	done = file ? check_file(&run) : check_algorithms(&run);
+	bool done = file ? check_file(&run, plan) : check_algorithms(&run);
+	hk_plan_destroy(plan);
 	if (!done)
 		return CLI_WRONG;
 	check_print_end(&run);

@@ -198,7 +198,7 @@ HK_API uint64_t hk_plan_counts(const struct hk_plan *plan);
  */
 HK_API uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, uint32_t slot);
 
-/* "send", ... and back; HK_EINVAL for an unknown name. Thread-safe. */
+/* "send", ... and "in", "out", "scratch", "none"; never NULL. Thread-safe. */
 HK_API const char *hk_op_name(enum hk_op op);
 HK_API const char *hk_buf_name(enum hk_buf buf);
 

@@ -63,6 +63,8 @@ TEST(wrong_arguments)
 	expect_wrong(HK_COLL_SENDRECV, 4, &opts, HK_EINVAL,
 		     "message 1 goes from rank 1 to 4, but there are 4 ranks");
 	expect_wrong(HK_COLL_BARRIER, 4, &opts, HK_EINVAL, "barrier takes no list of messages");
+	opts.msgs = NULL;
+	expect_wrong(HK_COLL_SENDRECV, 4, &opts, HK_EINVAL, "2 messages, but no list of them");
 }
 
 TEST(names)
