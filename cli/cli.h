@@ -65,10 +65,15 @@ bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_ou
 /* A string as JSON, quoted and escaped. */
 void cli_json_string(FILE *file, const char *text);
 
-int cli_plan(int argc, char **argv);
-int cli_check(int argc, char **argv);
-int cli_list(int argc, char **argv);
+/* A sub-command; main parses its options and prints its help. */
+struct cli_command {
+	const char *name;
+	const char *about;
+	const char *help;
+	unsigned takes;		/* enum cli_opt */
+	int (*run)(struct cli_args *args);
+};
 
-extern const char cli_plan_help[], cli_check_help[], cli_list_help[];
+extern const struct cli_command cli_plan, cli_check, cli_list;
 
 #endif

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-const char cli_check_help[] =
+static const char check_help[] =
 	"Usage: hocket check COLLECTIVE|FILE|--all [OPTION...]\n"
 	"Proves plans: right result, no deadlock, no race; for every size, for uneven and\n"
 	"zero counts, and for any number of slices. Exit status 0 only where all is proved.\n\n"
@@ -467,22 +467,11 @@ static int check_main(struct cli_args *args)
 	return run.refused ? CLI_REFUSED : CLI_DONE;
 }
 
-int cli_check(int argc, char **argv)
-{
-	struct cli_args args;
-	int status;
-
-	if (!cli_args_parse(&args, "check",
-			    CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT |
-				    CLI_OPT_PAIRS | CLI_OPT_ALL | CLI_OPT_JSON,
-			    argc, argv)) {
-		status = CLI_WRONG;
-	} else if (args.help) {
-		fputs(cli_check_help, stdout);
-		status = CLI_DONE;
-	} else {
-		status = check_main(&args);
-	}
-	cli_args_fini(&args);
-	return status;
-}
+const struct cli_command cli_check = {
+	.name = "check",
+	.about = "prove plans, built in or from a file",
+	.help = check_help,
+	.takes = CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT | CLI_OPT_PAIRS |
+		 CLI_OPT_ALL | CLI_OPT_JSON,
+	.run = check_main,
+};

@@ -2,7 +2,7 @@
 /* cmd_list.c - `hocket list`: every collective and algorithm, and its cost. */
 #include "cli.h"
 
-const char cli_list_help[] =
+static const char list_help[] =
 	"Usage: hocket list [COLLECTIVE] [--json]\n"
 	"Lists every collective and algorithm with its cost and limits.\n\n"
 	"      --json       for programs\n\n"
@@ -46,7 +46,7 @@ static void list_json(const struct hk_algo_info *info, bool first)
 	       info->rooted ? "true" : "false", info->inplace ? "true" : "false");
 }
 
-static int list_show(const struct cli_args *args)
+static int list_main(struct cli_args *args)
 {
 	struct hk_algo_info info;
 	enum hk_coll only = HK_COLL_COUNT, last = HK_COLL_COUNT;
@@ -77,19 +77,10 @@ static int list_show(const struct cli_args *args)
 	return CLI_DONE;
 }
 
-int cli_list(int argc, char **argv)
-{
-	struct cli_args args;
-	int status;
-
-	if (!cli_args_parse(&args, "list", CLI_OPT_JSON, argc, argv)) {
-		status = CLI_WRONG;
-	} else if (args.help) {
-		fputs(cli_list_help, stdout);
-		status = CLI_DONE;
-	} else {
-		status = list_show(&args);
-	}
-	cli_args_fini(&args);
-	return status;
-}
+const struct cli_command cli_list = {
+	.name = "list",
+	.about = "list collectives and algorithms with their costs",
+	.help = list_help,
+	.takes = CLI_OPT_JSON,
+	.run = list_main,
+};

@@ -2,7 +2,7 @@
 /* cmd_plan.c - `hocket plan`: a plan as a table, picture, graph or file. */
 #include "cli.h"
 
-const char cli_plan_help[] =
+static const char plan_help[] =
 	"Usage: hocket plan COLLECTIVE -n RANKS [OPTION...]\n"
 	"Shows a plan: what every rank does, step by step.\n\n"
 	"  -n, --ranks N    ranks of the plan\n"
@@ -77,25 +77,18 @@ static int plan_check_args(const struct cli_args *args)
 	return CLI_DONE;
 }
 
-int cli_plan(int argc, char **argv)
+static int plan_main(struct cli_args *args)
 {
-	struct cli_args args;
-	int status;
+	int status = plan_check_args(args);
 
-	if (!cli_args_parse(&args, "plan",
-			    CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT |
-				    CLI_OPT_RANK | CLI_OPT_PAIRS | CLI_OPT_JSON | CLI_OPT_DOT |
-				    CLI_OPT_PICTURE,
-			    argc, argv)) {
-		status = CLI_WRONG;
-	} else if (args.help) {
-		fputs(cli_plan_help, stdout);
-		status = CLI_DONE;
-	} else {
-		status = plan_check_args(&args);
-		if (status == CLI_DONE)
-			status = plan_show(&args);
-	}
-	cli_args_fini(&args);
-	return status;
+	return status == CLI_DONE ? plan_show(args) : status;
 }
+
+const struct cli_command cli_plan = {
+	.name = "plan",
+	.about = "show how a collective is done, step by step",
+	.help = plan_help,
+	.takes = CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT | CLI_OPT_RANK |
+		 CLI_OPT_PAIRS | CLI_OPT_JSON | CLI_OPT_DOT | CLI_OPT_PICTURE,
+	.run = plan_main,
+};

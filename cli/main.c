@@ -5,15 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *about;
-} commands[] = {
-	{ "plan", cli_plan, "show how a collective is done, step by step" },
-	{ "check", cli_check, "prove plans, built in or from a file" },
-	{ "list", cli_list, "list collectives and algorithms with their costs" },
-};
+static const struct cli_command *const commands[] = { &cli_plan, &cli_check, &cli_list };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void main_help(void)
@@ -21,10 +13,27 @@ static void main_help(void)
 	printf("Usage: hocket COMMAND [OPTION...]\n"
 	       "Every collective is a plan; one plan is proved, predicted and performed.\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		printf("  %-7s %s\n", commands[i].name, commands[i].about);
+		printf("  %-7s %s\n", commands[i]->name, commands[i]->about);
 	printf("\n  --help     this text; 'hocket COMMAND --help' for one command\n"
 	       "  --version  the version\n"
 	       "\nExample: hocket plan allreduce --algo ring -n 4 --picture\n");
+}
+
+static int main_run_command(const struct cli_command *command, int argc, char **argv)
+{
+	struct cli_args args;
+	int status = CLI_WRONG;
+
+	if (cli_args_parse(&args, command->name, command->takes, argc, argv)) {
+		if (args.help) {
+			fputs(command->help, stdout);
+			status = CLI_DONE;
+		} else {
+			status = command->run(&args);
+		}
+	}
+	cli_args_fini(&args);
+	return status;
 }
 
 static int main_run(int argc, char **argv)
@@ -43,8 +52,8 @@ static int main_run(int argc, char **argv)
 		return CLI_DONE;
 	}
 	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 1, argv + 1);
+		if (strcmp(argv[1], commands[i]->name) == 0)
+			return main_run_command(commands[i], argc - 1, argv + 1);
 	fprintf(stderr, "hocket: '%s' is no command; see 'hocket --help'\n", argv[1]);
 	return CLI_WRONG;
 }

@@ -20,6 +20,7 @@ enum algo_flags {
 struct hk_algo {
 	enum hk_coll coll;
 	unsigned flags;
+	unsigned variant;	/* which of a family's algorithms; its own numbers */
 	struct {
 		const char *name, *alias, *about, *steps, *sent, *reduced, *scratch, *limits;
 	} card;			/* see struct hk_algo_info */

@@ -52,6 +52,7 @@ struct hk__store_lane *hk__store_add_lane(struct hk_plan *plan, uint32_t rank);
 struct hk_step *hk__store_add_step(struct hk_plan *plan, uint32_t rank, uint32_t lane);
 
 /* The stored step itself, to edit. */
-struct hk_step *hk__store_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i);
+struct hk_step *hk__store_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
+			       uint32_t i);
 
 #endif

@@ -249,12 +249,22 @@ static void recdbl_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 		step_recv_reduce(step, peer, sum, span(HK_BUF_OUT, 0), 1);
 }
 
-static void allreduce_halving_step(const struct hk_plan *plan, enum butterfly_kind kind,
-				   uint32_t rank, uint32_t i, struct hk_step *step)
+static uint32_t halving_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
-	struct butterfly b = butterfly_at(kind, plan->n, rank);
+	struct butterfly b = butterfly_at(BUTTERFLY_NEAR, plan->n, rank);
+
+	(void)lane;
+	return allreduce_outer_steps(&b, 4 * b.levels);
+}
+
+static void halving_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			 struct hk_step *step)
+{
+	struct butterfly b =
+		butterfly_at((enum butterfly_kind)plan->algo->variant, plan->n, rank);
 	enum hk_buf src;
 
+	(void)lane;
 	if (!allreduce_outer_step(plan, &b, 4 * b.levels, &i, &src, step))
 		return;
 	if (i >= 2 * b.levels) {
@@ -264,28 +274,6 @@ static void allreduce_halving_step(const struct hk_plan *plan, enum butterfly_ki
 	struct range mine = butterfly_range(&b, b.v, i / 2 + 1, false);
 	butterfly_halve(&b, false, i, i < 2 ? src : HK_BUF_OUT, span(HK_BUF_OUT, mine.first),
 			step);
-}
-
-static uint32_t halving_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
-{
-	struct butterfly b = butterfly_at(BUTTERFLY_NEAR, plan->n, rank);
-
-	(void)lane;
-	return allreduce_outer_steps(&b, 4 * b.levels);
-}
-
-static void halvdbl_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-			 struct hk_step *step)
-{
-	(void)lane;
-	allreduce_halving_step(plan, BUTTERFLY_NEAR, rank, i, step);
-}
-
-static void swing_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-		       struct hk_step *step)
-{
-	(void)lane;
-	allreduce_halving_step(plan, BUTTERFLY_SWING, rank, i, step);
 }
 
 /* ---- reducescatter: scratch slot k holds block k ---- */
@@ -410,17 +398,17 @@ const struct hk_algo hk__algo_butterfly[] = {
 		    "flog2(n) + " DETOUR, "flog2(n) + " LEFT, "flog2(n) + " LEFT, "0",
 		    "any n; small vectors" },
 	  .steps = recdbl_steps, .step = recdbl_step },
-	{ .coll = HK_COLL_ALLREDUCE,
+	{ .coll = HK_COLL_ALLREDUCE, .variant = BUTTERFLY_NEAR,
 	  .card = { "halving-doubling", "rabenseifner",
 		    "recursive halving, then recursive doubling (Rabenseifner)",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; flat networks" },
-	  .parts = butterfly_parts, .steps = halving_steps, .step = halvdbl_step },
-	{ .coll = HK_COLL_ALLREDUCE,
+	  .parts = butterfly_parts, .steps = halving_steps, .step = halving_step },
+	{ .coll = HK_COLL_ALLREDUCE, .variant = BUTTERFLY_SWING,
 	  .card = { "swing", NULL, "halving-doubling with near partners on a ring or torus",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; torus and ring links" },
-	  .parts = butterfly_parts, .steps = halving_steps, .step = swing_step },
+	  .parts = butterfly_parts, .steps = halving_steps, .step = halving_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .card = { "recursive-halving", "halving", "halves with a partner half as far each time",
 		    "flog2(n) + " DETOUR, LEFT " ? 1 : (n-1)/n", "(" DOUBLED " + " LEFT "*n)/n",

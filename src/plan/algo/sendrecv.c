@@ -24,12 +24,14 @@ void hk__batch_destroy(const struct hk_alloc *alloc, struct hk__batch *batch)
 	hk__mem_free(alloc, batch, 1, sizeof(*batch));
 }
 
+typedef uint32_t batch_key(const struct hk__batch *batch, uint32_t i);
+
 /*
  * A stable counting sort by one key below n: order_out gets the numbers of
  * `order` (NULL: 0, 1, ...) by key; first_out[k] the first with key k or more.
  */
-static void batch_sort(const struct hk__batch *batch, uint32_t (*key)(const struct hk__batch *, uint32_t),
-		       const uint32_t *order, uint32_t *order_out, uint32_t *first_out)
+static void batch_sort(const struct hk__batch *batch, batch_key *key, const uint32_t *order,
+		       uint32_t *order_out, uint32_t *first_out)
 {
 	memset(first_out, 0, ((size_t)batch->n + 1) * sizeof(*first_out));
 	for (uint32_t i = 0; i < batch->nmsgs; i++)

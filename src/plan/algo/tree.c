@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree.c - one tree: broadcast, reduce, gather and scatter over a binomial
- * tree, and broadcast and reduce along a chain (a tree of one branch, which
- * slices turn into a pipeline).
+ * tree; broadcast and reduce also along a chain (a tree of one branch, which
+ * slices turn into a pipeline) and over a tree of two levels (binomial across
+ * N nodes, then in each node of g).
  *
  * Member 0 of the team is the root. In a binomial tree the parent of v is v
  * without its lowest set bit, so the subtree of v is v, v+1, ... and a
@@ -13,6 +14,8 @@
  *   reduce binomial     floor(log2 n) / 1              / ceil(log2 n)
  *   broadcast chain     n-1           / 1              / 0
  *   reduce chain        n-1           / 1              / 1
+ *   broadcast two-level floor(log2 N) + floor(log2 g) / the same, ceil / 0
+ *   reduce two-level    floor(log2 N) + floor(log2 g) / 1 / the same, ceil
  *   gather binomial     floor(log2 n) / about 1/2      / 0
  *   scatter binomial    floor(log2 n) / (n-1)/n        / 0
  * (A path down the tree has as many messages as its member number has bits;
@@ -116,66 +119,86 @@ void hk__tree_fanin_step(const struct tree_node *node, struct hk_span src, struc
 	}
 }
 
-/* ---- broadcast and reduce ---- */
+/* ---- broadcast and reduce, on three kinds of trees ---- */
 
-static void tree_node_of(const struct hk_plan *plan, uint32_t rank, bool chain,
-			 struct tree_node *node)
+enum { TREE_BINOMIAL, TREE_CHAIN, TREE_TWOLEVEL };
+
+/* Binomial across nodes on the root's rail, and in each node below that rail. */
+static void tree_twolevel(const struct hk_plan *plan, uint32_t rank, struct tree_node *tree)
+{
+	uint32_t g = plan->n / plan->nodes;
+	struct team node = team_node(plan, rank, plan->root % g);
+	struct tree_node inner;
+
+	hk__tree_binomial(&node, &inner);
+	if (inner.has_parent) {
+		*tree = inner;
+		return;
+	}
+	struct team rail = team_rail(plan, rank, plan->root / g);
+	hk__tree_binomial(&rail, tree);
+	for (uint32_t k = 0; k < inner.nkids; k++)
+		tree->kids[tree->nkids++] = inner.kids[k];
+}
+
+static void tree_of(const struct hk_plan *plan, uint32_t rank, struct tree_node *node)
 {
 	struct team team = team_all(plan, rank, plan->root);
 
-	if (chain)
+	if (plan->algo->variant == TREE_TWOLEVEL)
+		tree_twolevel(plan, rank, node);
+	else if (plan->algo->variant == TREE_CHAIN)
 		tree_chain(&team, node);
 	else
 		hk__tree_binomial(&team, node);
 }
 
-#define TREE_BROADCAST(name, chain) \
-	static uint32_t name##_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane) \
-	{ \
-		struct tree_node node; \
-		(void)lane; \
-		tree_node_of(plan, rank, chain, &node); \
-		return hk__tree_fanout_steps(&node); \
-	} \
-	static void name##_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, \
-				uint32_t i, struct hk_step *step) \
-	{ \
-		struct tree_node node; \
-		(void)lane; \
-		tree_node_of(plan, rank, chain, &node); \
-		hk__tree_fanout_step(&node, span(HK_BUF_IN, 0), span(HK_BUF_OUT, 0), 1, i, step); \
-	}
+static uint32_t broadcast_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	struct tree_node node;
 
-#define TREE_REDUCE(name, chain) \
-	static uint32_t name##_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane) \
-	{ \
-		struct tree_node node; \
-		(void)lane; \
-		tree_node_of(plan, rank, chain, &node); \
-		return hk__tree_fanin_steps(&node); \
-	} \
-	static void name##_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, \
-				uint32_t i, struct hk_step *step) \
-	{ \
-		struct tree_node node; \
-		(void)lane; \
-		tree_node_of(plan, rank, chain, &node); \
-		hk__tree_fanin_step(&node, span(HK_BUF_IN, 0), span(HK_BUF_SCRATCH, 0), \
-				    span(HK_BUF_OUT, 0), i, step); \
-	}
+	(void)lane;
+	tree_of(plan, rank, &node);
+	return hk__tree_fanout_steps(&node);
+}
 
-TREE_BROADCAST(broadcast_binomial, false)
-TREE_BROADCAST(broadcast_chain, true)
-TREE_REDUCE(reduce_binomial, false)
-TREE_REDUCE(reduce_chain, true)
+static void broadcast_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			   struct hk_step *step)
+{
+	struct tree_node node;
+
+	(void)lane;
+	tree_of(plan, rank, &node);
+	hk__tree_fanout_step(&node, span(HK_BUF_IN, 0), span(HK_BUF_OUT, 0), 1, i, step);
+}
 
 /* Partial sums need a place where a rank that is not the root adds twice. */
 static uint32_t reduce_scratch(const struct hk_plan *plan, uint32_t rank)
 {
 	struct tree_node node;
 
-	tree_node_of(plan, rank, false, &node);
+	tree_of(plan, rank, &node);
 	return node.has_parent && node.nkids > 1;
+}
+
+static uint32_t reduce_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	struct tree_node node;
+
+	(void)lane;
+	tree_of(plan, rank, &node);
+	return hk__tree_fanin_steps(&node);
+}
+
+static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			struct hk_step *step)
+{
+	struct tree_node node;
+
+	(void)lane;
+	tree_of(plan, rank, &node);
+	hk__tree_fanin_step(&node, span(HK_BUF_IN, 0), span(HK_BUF_SCRATCH, 0),
+			    span(HK_BUF_OUT, 0), i, step);
 }
 
 /* ---- gather and scatter: member v's scratch slot k is the block of v + k ---- */
@@ -256,22 +279,31 @@ static void scatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 }
 
 const struct hk_algo hk__algo_tree[] = {
-	{ .coll = HK_COLL_BROADCAST,
+	{ .coll = HK_COLL_BROADCAST, .variant = TREE_BINOMIAL,
 	  .card = { "binomial", "tree", "down a binomial tree, the largest subtree first",
 		    "flog2(n)", "clog2(n)", "0", "0", "any n; small vectors" },
-	  .steps = broadcast_binomial_steps, .step = broadcast_binomial_step },
-	{ .coll = HK_COLL_BROADCAST,
+	  .steps = broadcast_steps, .step = broadcast_step },
+	{ .coll = HK_COLL_BROADCAST, .variant = TREE_CHAIN,
 	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1",
 		    "1", "0", "0", "any n; large vectors" },
-	  .steps = broadcast_chain_steps, .step = broadcast_chain_step },
-	{ .coll = HK_COLL_REDUCE,
+	  .steps = broadcast_steps, .step = broadcast_step },
+	{ .coll = HK_COLL_REDUCE, .variant = TREE_BINOMIAL,
 	  .card = { "binomial", "tree", "up a binomial tree, the smallest subtree first",
 		    "flog2(n)", "1", "clog2(n)", "n > 6 ? 1 : 0", "any n; small vectors" },
-	  .scratch = reduce_scratch, .steps = reduce_binomial_steps, .step = reduce_binomial_step },
-	{ .coll = HK_COLL_REDUCE,
+	  .scratch = reduce_scratch, .steps = reduce_steps, .step = reduce_step },
+	{ .coll = HK_COLL_REDUCE, .variant = TREE_CHAIN,
 	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1",
 		    "1", "1", "0", "any n; large vectors" },
-	  .steps = reduce_chain_steps, .step = reduce_chain_step },
+	  .steps = reduce_steps, .step = reduce_step },
+	{ .coll = HK_COLL_BROADCAST, .flags = HK_ALGO_NODES, .variant = TREE_TWOLEVEL,
+	  .card = { "two-level", NULL, "binomial across nodes, then in every node",
+		    "flog2(N) + flog2(g)", "clog2(N) + clog2(g)", "0", "0", "n = N nodes of g" },
+	  .steps = broadcast_steps, .step = broadcast_step },
+	{ .coll = HK_COLL_REDUCE, .flags = HK_ALGO_NODES, .variant = TREE_TWOLEVEL,
+	  .card = { "two-level", NULL, "binomial in every node, then across nodes",
+		    "flog2(N) + flog2(g)", "1", "clog2(N) + clog2(g)",
+		    "min(1, (N > 1)*(g > 2) + (N > 3)*(g > 1) + (N > 6) + (g > 6))", "n = N nodes of g" },
+	  .scratch = reduce_scratch, .steps = reduce_steps, .step = reduce_step },
 	{ .coll = HK_COLL_GATHER,
 	  .card = { "binomial", "tree", "subtrees are gathered on the way to the root", "flog2(n)",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "0",

@@ -11,8 +11,7 @@
  *   allreduce  2 + 2(N-1)  / 2(g-1)/g + 2(N-1)/n      / (g-1)/g + (N-1)/n
  *   allgather  1 + N-1     / (N-1)/n + (g-1)/g        / 0
  *   alltoall   2           / (g-1)/g + (N-1)/N        / 0
- *   broadcast  log2 N + log2 g (rounded down) / the same rounded up / 0
- *   reduce     log2 N + log2 g (rounded down) / 1 / the same rounded up
+ * Two-level broadcast and reduce are trees: tree.c.
  */
 #include "plan/algo/algo.h"
 
@@ -231,75 +230,6 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 		step->after = (struct hk_after){ 0, alltoall_steps(plan, rank, 0) - 1 };
 }
 
-/*
- * ---- broadcast and reduce: one tree, binomial across nodes on the root's
- * rail and binomial inside every node below that rail's rank ----
- */
-
-static void twolevel_tree(const struct hk_plan *plan, uint32_t rank, struct tree_node *tree)
-{
-	struct place root = place_of(plan, plan->root);
-	struct team node = team_node(plan, rank, root.device);
-	struct tree_node inner;
-
-	hk__tree_binomial(&node, &inner);
-	if (inner.has_parent) {
-		*tree = inner;
-		return;
-	}
-	struct team rail = team_rail(plan, rank, root.node);
-	hk__tree_binomial(&rail, tree);
-	for (uint32_t k = 0; k < inner.nkids; k++)
-		tree->kids[tree->nkids++] = inner.kids[k];
-}
-
-static uint32_t broadcast_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
-{
-	struct tree_node tree;
-
-	(void)lane;
-	twolevel_tree(plan, rank, &tree);
-	return hk__tree_fanout_steps(&tree);
-}
-
-static void broadcast_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-			   struct hk_step *step)
-{
-	struct tree_node tree;
-
-	(void)lane;
-	twolevel_tree(plan, rank, &tree);
-	hk__tree_fanout_step(&tree, span(HK_BUF_IN, 0), span(HK_BUF_OUT, 0), 1, i, step);
-}
-
-static uint32_t reduce_scratch(const struct hk_plan *plan, uint32_t rank)
-{
-	struct tree_node tree;
-
-	twolevel_tree(plan, rank, &tree);
-	return tree.has_parent && tree.nkids > 1;
-}
-
-static uint32_t reduce_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
-{
-	struct tree_node tree;
-
-	(void)lane;
-	twolevel_tree(plan, rank, &tree);
-	return hk__tree_fanin_steps(&tree);
-}
-
-static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-			struct hk_step *step)
-{
-	struct tree_node tree;
-
-	(void)lane;
-	twolevel_tree(plan, rank, &tree);
-	hk__tree_fanin_step(&tree, span(HK_BUF_IN, 0), span(HK_BUF_SCRATCH, 0),
-			    span(HK_BUF_OUT, 0), i, step);
-}
-
 #define GRID "n = N nodes of g"
 
 const struct hk_algo hk__algo_twolevel[] = {
@@ -318,14 +248,5 @@ const struct hk_algo hk__algo_twolevel[] = {
 		    "(g > 1) + (N > 1)", "(g-1)/g + (N-1)/N", "0", "1",
 		    GRID "; v: every rank knows all counts" },
 	  .scratch = alltoall_scratch, .steps = alltoall_steps, .step = alltoall_step },
-	{ .coll = HK_COLL_BROADCAST, .flags = HK_ALGO_NODES,
-	  .card = { "two-level", NULL, "binomial across nodes, then in every node",
-		    "flog2(N) + flog2(g)", "clog2(N) + clog2(g)", "0", "0", GRID },
-	  .steps = broadcast_steps, .step = broadcast_step },
-	{ .coll = HK_COLL_REDUCE, .flags = HK_ALGO_NODES,
-	  .card = { "two-level", NULL, "binomial in every node, then across nodes",
-		    "flog2(N) + flog2(g)", "1", "clog2(N) + clog2(g)",
-		    "min(1, (N > 1)*(g > 2) + (N > 3)*(g > 1) + (N > 6) + (g > 6))", GRID },
-	  .scratch = reduce_scratch, .steps = reduce_steps, .step = reduce_step },
 	{ .card = { .name = NULL } },
 };
