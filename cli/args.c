@@ -104,6 +104,7 @@ static bool args_pairs(const char *text, struct cli_args *args)
 	return text[-1] == '\0';
 }
 
+/* clang-format off */
 static const struct option args_long[] = {
 	{ "ranks", required_argument, NULL, 'n' },
 	{ "algo", required_argument, NULL, 'a' },
@@ -118,6 +119,7 @@ static const struct option args_long[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
+/* clang-format on */
 
 static unsigned args_bit(int option)
 {
@@ -125,9 +127,9 @@ static unsigned args_bit(int option)
 		char option;
 		unsigned bit;
 	} bits[] = {
-		{ 'n', CLI_OPT_RANKS }, { 'a', CLI_OPT_ALGO },	 { 'N', CLI_OPT_NODES },
-		{ 'r', CLI_OPT_ROOT },	{ 'R', CLI_OPT_RANK },	 { 'p', CLI_OPT_PAIRS },
-		{ 'A', CLI_OPT_ALL },	{ 'j', CLI_OPT_JSON },	 { 'd', CLI_OPT_DOT },
+		{ 'n', CLI_OPT_RANKS },	  { 'a', CLI_OPT_ALGO }, { 'N', CLI_OPT_NODES },
+		{ 'r', CLI_OPT_ROOT },	  { 'R', CLI_OPT_RANK }, { 'p', CLI_OPT_PAIRS },
+		{ 'A', CLI_OPT_ALL },	  { 'j', CLI_OPT_JSON }, { 'd', CLI_OPT_DOT },
 		{ 'P', CLI_OPT_PICTURE },
 	};
 
@@ -201,14 +203,14 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":n:a:h", args_long, NULL)) != -1) {
 		if (option == ':' || option == '?') {
-			cli_wrong(command, "%s %s; see 'hocket %s --help'",
-				  argv[optind - 1], option == ':' ? "needs a value"
-								  : "is no option of this command",
+			cli_wrong(command, "%s %s; see 'hocket %s --help'", argv[optind - 1],
+				  option == ':' ? "needs a value" : "is no option of this command",
 				  command);
 			return false;
 		}
 		if (option != 'h' && !(takes & args_bit(option))) {
-			cli_wrong(command, "--%s is no option of this command; see 'hocket %s --help'",
+			cli_wrong(command,
+				  "--%s is no option of this command; see 'hocket %s --help'",
 				  args_name(option), command);
 			return false;
 		}

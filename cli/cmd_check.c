@@ -31,25 +31,25 @@ static const char check_help[] =
 
 struct check_case {
 	struct hk_algo_info algo;
-	uint32_t n, root, nodes;	/* nodes 0: a flat algorithm */
-	bool typical;			/* stands for the others in the cost columns */
+	uint32_t n, root, nodes; /* nodes 0: a flat algorithm */
+	bool typical;		 /* stands for the others in the cost columns */
 };
 
 struct check_row {
 	struct hk_algo_info algo;
-	const char *what;		/* first column */
+	const char *what; /* first column */
 	uint64_t plans, refused;
 	struct hk_check_cost cost;
 	bool consistent, inplace;
-	char why[1024];			/* the first refusal */
+	char why[1024]; /* the first refusal */
 };
 
 struct check_run {
 	const struct cli_args *args;
-	enum hk_coll only;		/* HK_COLL_COUNT: all */
+	enum hk_coll only; /* HK_COLL_COUNT: all */
 	struct check_row row;
 	uint64_t done, total, proved, refused, rows;
-	bool counting;			/* the first pass only counts */
+	bool counting; /* the first pass only counts */
 	bool progress, wrong;
 	double started, shown;
 };
@@ -111,7 +111,7 @@ static void check_json(struct check_run *run, const struct hk_plan *plan, bool i
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	printf("%s\n  {\"collective\": \"%s\", \"algorithm\": ", run->rows++ ? "," : "",
 	       hk_coll_name(info.coll));
 	cli_json_string(stdout, info.algo);
@@ -159,7 +159,9 @@ static void check_print_row(struct check_run *run)
 	printf("%7u %7.3f %7.3f %7.3f  %-8s %-9s proved\n", cost->critical,
 	       (double)cost->busiest_sent / v, (double)cost->busiest_reduced / v,
 	       (double)cost->scratch_max / v, row->inplace ? "yes" : "no",
-	       cost->busiest_reduced == 0 ? "-" : row->consistent ? "yes" : "no");
+	       cost->busiest_reduced == 0 ? "-"
+	       : row->consistent	  ? "yes"
+					  : "no");
 	fflush(stdout);
 }
 
@@ -171,7 +173,7 @@ static void check_note(struct check_run *run, const struct check_case *at, bool 
 	struct check_row *row = &run->row;
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	run->done++;
 	row->plans++;
 	if (report->proved) {
@@ -194,7 +196,7 @@ static bool check_prove(struct check_run *run, const struct check_case *at,
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	run->row.inplace &= info.inplace;
 	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
 		struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
@@ -257,7 +259,7 @@ static uint32_t check_typical_nodes(const struct hk_algo_info *algo, uint32_t n)
 	opts.algo = algo->name;
 	if (hk_plan_create(algo->coll, n, &opts, NULL, &plan) != HK_OK)
 		return 1;
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	hk_plan_destroy(plan);
 	return info.nodes;
 }
@@ -293,8 +295,8 @@ static bool check_nodes(struct check_run *run, struct check_case *at)
 		at->typical = true;
 		return check_roots(run, at);
 	}
-	uint32_t typical = run->args->has_nodes ? run->args->nodes
-						: check_typical_nodes(&at->algo, at->n);
+	uint32_t typical =
+		run->args->has_nodes ? run->args->nodes : check_typical_nodes(&at->algo, at->n);
 	for (uint32_t nodes = 1; nodes <= at->n; nodes++) {
 		if (at->n % nodes || (run->args->has_nodes && nodes != run->args->nodes))
 			continue;
@@ -316,7 +318,7 @@ static bool check_name_is(const struct hk_algo_info *info, const char *name)
 	opts.algo = name;
 	if (hk_plan_create(info->coll, 1, &opts, NULL, &plan) != HK_OK)
 		return false;
-	hk_plan_info(plan, &plan_info);
+	hk_plan_describe(plan, &plan_info);
 	bool same = strcmp(plan_info.algo, info->name) == 0;
 	hk_plan_destroy(plan);
 	return same;
@@ -344,7 +346,9 @@ static bool check_algorithms(struct check_run *run)
 	for (uint32_t i = 0; hk_algo_get(i, &at.algo); i++) {
 		if (!check_wanted(run, &at.algo))
 			continue;
-		run->row = (struct check_row){ .algo = at.algo, .consistent = true, .inplace = true,
+		run->row = (struct check_row){ .algo = at.algo,
+					       .consistent = true,
+					       .inplace = true,
 					       .what = hk_coll_name(at.algo.coll) };
 		for (at.n = run->args->ranks.from; at.n <= run->args->ranks.to; at.n++)
 			if (!check_nodes(run, &at))
@@ -361,11 +365,13 @@ static bool check_file(struct check_run *run, const struct hk_plan *plan)
 	struct check_case at = { .typical = true };
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	at.algo.name = info.algo;
 	run->total = 1 + info.inplace;
-	run->row = (struct check_row){ .algo = at.algo, .what = hk_coll_name(info.coll),
-				       .consistent = true, .inplace = true };
+	run->row = (struct check_row){ .algo = at.algo,
+				       .what = hk_coll_name(info.coll),
+				       .consistent = true,
+				       .inplace = true };
 	bool done = check_prove(run, &at, plan);
 	if (done)
 		check_print_row(run);
@@ -406,8 +412,10 @@ static int check_args(struct cli_args *args, bool file)
 		return cli_wrong("check", "what? Name a collective or a file, or add --all");
 	if (file && (args->has_ranks || args->algo || args->has_nodes || args->has_root ||
 		     args->npairs || args->all))
-		return cli_wrong("check", "'%s' is no collective, and a file takes no options but "
-				 "--json: it says all itself", args->what);
+		return cli_wrong("check",
+				 "'%s' is no collective, and a file takes no options but "
+				 "--json: it says all itself",
+				 args->what);
 	if (file && !strchr(args->what, '/') && !strchr(args->what, '.') &&
 	    strcmp(args->what, "-") != 0 && access(args->what, F_OK) != 0)
 		return cli_parse_coll("check", args->what, &(enum hk_coll){ 0 }) ? CLI_DONE
@@ -442,7 +450,9 @@ static int check_count(struct check_run *run)
 
 static int check_main(struct cli_args *args)
 {
-	struct check_run run = { .args = args, .only = HK_COLL_COUNT, .started = check_now(),
+	struct check_run run = { .args = args,
+				 .only = HK_COLL_COUNT,
+				 .started = check_now(),
 				 .progress = isatty(STDERR_FILENO) };
 	bool file = check_is_file(args, &run.only);
 	struct hk_plan *plan = NULL;

@@ -2,11 +2,13 @@
 /* cmd_list.c - `hocket list`: every collective and algorithm, and its cost. */
 #include "cli.h"
 
+/* clang-format off */
 static const char list_help[] =
 	"Usage: hocket list [COLLECTIVE] [--json]\n"
 	"Lists every collective and algorithm with its cost and limits.\n\n"
 	"      --json       for programs\n\n"
 	"Example: hocket list allreduce\n";
+/* clang-format on */
 
 static void list_text(const struct hk_algo_info *info, const char *coll)
 {
@@ -57,7 +59,7 @@ static int list_main(struct cli_args *args)
 	if (args->json)
 		fputs("{\"algorithms\": [", stdout);
 	else
-		puts("n ranks; N nodes of g = n/N; V = a vector, or all blocks of a rank together;\n"
+		puts("n ranks; N nodes of g = n/N; V = a vector, or all blocks of a rank;\n"
 		     "steps = messages on the critical path; sent, reduced, scratch = V of the\n"
 		     "busiest rank. clog2, flog2 round up, down; pow2(x) = largest power of two\n"
 		     "<= x; popsum(x) = set bits of all numbers below x; halvings(n) = sum of\n"

@@ -70,8 +70,8 @@ static int plan_check_args(const struct cli_args *args)
 	if (args->json + args->dot + args->picture > 1)
 		return cli_wrong("plan", "choose one of --json, --dot and --picture");
 	if (args->has_rank && args->rank >= args->ranks.from)
-		return cli_wrong("plan", "rank %u is not one of the %u ranks (0 to %u)",
-				 args->rank, args->ranks.from, args->ranks.from - 1);
+		return cli_wrong("plan", "rank %u is not one of the %u ranks (0 to %u)", args->rank,
+				 args->ranks.from, args->ranks.from - 1);
 	if (args->has_rank && args->picture)
 		return cli_wrong("plan", "a picture shows all ranks; leave out --rank");
 	return CLI_DONE;

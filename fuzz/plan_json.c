@@ -37,7 +37,7 @@ static bool fuzz_is_small(const struct hk_plan *plan)
 	struct hk_plan_info info;
 	uint64_t nsteps = 0, nslots = 0;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	for (uint32_t r = 0; r < info.nranks; r++) {
 		for (uint32_t l = 0; l < hk_plan_lanes(plan, r); l++)
 			nsteps += hk_plan_steps(plan, r, l);

@@ -9,6 +9,7 @@
 #include <hocket/hocket.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FUZZ_RANKS_MAX 8u
 #define FUZZ_EDITS_MAX 64
@@ -155,9 +156,36 @@ static void fuzz_edit(struct hk_plan *plan, struct choices *choices)
 	edit_step(hk__store_step(plan, rank, lane, i), choices);
 }
 
-static void fuzz_show(const struct hk_plan *plan)
+/* The picture runs the plan by itself: it has to agree about who gets stuck. */
+static void fuzz_agree(const char *picture, enum hk_status status,
+		       const struct hk_check_report *report)
+{
+	bool stuck = strstr(picture, "\nstuck: ") || strstr(picture, "nobody receives");
+
+	fuzz_assert(!stuck || status != HK_OK, "proved, but drawn as stuck");
+	fuzz_assert(stuck || status != HK_EREFUSED || report->refusal != HK_REFUSAL_PROGRESS,
+		    "refused for progress, but drawn to the end");
+}
+
+static void fuzz_picture(const struct hk_plan *plan, bool agree, enum hk_status checked,
+			 const struct hk_check_report *report)
 {
 	struct hk_why why = { "" };
+	char *text = NULL;
+	size_t len;
+	FILE *file = open_memstream(&text, &len);
+
+	fuzz_assert(file, "no stream");
+	enum hk_status status = hk_plan_print_picture(plan, file, &why);
+	fuzz_assert(status == HK_OK || status == HK_ELIMIT || status == HK_EINVAL, "no picture");
+	fclose(file);
+	if (status == HK_OK && agree)
+		fuzz_agree(text, checked, report);
+	free(text);
+}
+
+static void fuzz_show(const struct hk_plan *plan)
+{
 	char *text = NULL;
 	size_t len;
 	FILE *file = open_memstream(&text, &len);
@@ -166,8 +194,6 @@ static void fuzz_show(const struct hk_plan *plan)
 	fuzz_assert(hk_plan_print_table(plan, NULL, file) == HK_OK, "no table");
 	fuzz_assert(hk_plan_print_json(plan, NULL, file) == HK_OK, "no file");
 	fuzz_assert(hk_plan_print_dot(plan, NULL, file) == HK_OK, "no graph");
-	enum hk_status status = hk_plan_print_picture(plan, file, &why);
-	fuzz_assert(status == HK_OK || status == HK_ELIMIT || status == HK_EINVAL, "no picture");
 	fclose(file);
 	free(text);
 }
@@ -192,6 +218,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    "a status that a check does not have");
 	fuzz_assert(status != HK_EREFUSED || report.why.text[0], "refused without a reason");
 	fuzz_show(plan);
+	fuzz_picture(plan, !opts.set_slots, status, &report);
 	hk_plan_destroy(plan);
 	return 0;
 }

@@ -73,7 +73,10 @@ static int run_all(void)
 	for (struct test_case *test = tests; test; test = test->next) {
 		int status = run_in_child(test);
 
-		printf("%-7s %s\n", status == 0 ? "ok" : status == 77 ? "skipped" : "FAILED",
+		printf("%-7s %s\n",
+		       status == 0    ? "ok"
+		       : status == 77 ? "skipped"
+				      : "FAILED",
 		       test->name);
 		passed += status == 0;
 		skipped += status == 77;

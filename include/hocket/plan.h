@@ -158,7 +158,7 @@ struct hk_plan_info {
 	const struct hk_msg *msgs; /* sendrecv, in the order of their symbols */
 	size_t nmsgs;
 };
-HK_API void hk_plan_info(const struct hk_plan *plan, struct hk_plan_info *info_out);
+HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out);
 
 /* Lanes of a rank and steps of a lane. Thread-safe, as all that reads a plan. */
 HK_API uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank);
@@ -242,7 +242,9 @@ struct hk_print_opts {
 /*
  * Write a plan for people (a table; a picture of who sends what to whom, round
  * by round), for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL.
- * HK_EIO where the stream fails; HK_ELIMIT where a picture would be too wide.
+ * HK_EIO where the stream fails; HK_ELIMIT where a picture would be too wide
+ * or a graph has more than 2^20 steps, and HK_ENOMEM: both hold what they draw;
+ * HK_EINVAL where a picture meets a step that cannot be meant.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_print_table(const struct hk_plan *plan,
 						       const struct hk_print_opts *opts,

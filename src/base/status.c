@@ -7,8 +7,10 @@
 const char *hk_status_name(enum hk_status status)
 {
 	switch (status) {
-#define STATUS_NAME(name, value, scope, text) case HK_##name: return "HK_" #name;
-	HK_STATUS_MAP(STATUS_NAME)
+#define STATUS_NAME(name, value, scope, text) \
+	case HK_##name: \
+		return "HK_" #name;
+		HK_STATUS_MAP(STATUS_NAME)
 #undef STATUS_NAME
 	}
 	return "HK_?";
@@ -17,8 +19,10 @@ const char *hk_status_name(enum hk_status status)
 const char *hk_status_text(enum hk_status status)
 {
 	switch (status) {
-#define STATUS_TEXT(name, value, scope, text) case HK_##name: return text;
-	HK_STATUS_MAP(STATUS_TEXT)
+#define STATUS_TEXT(name, value, scope, text) \
+	case HK_##name: \
+		return text;
+		HK_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT
 	}
 	return "not a status";
@@ -27,8 +31,10 @@ const char *hk_status_text(enum hk_status status)
 enum hk_scope hk_status_scope(enum hk_status status)
 {
 	switch (status) {
-#define STATUS_SCOPE(name, value, scope, text) case HK_##name: return HK_SCOPE_##scope;
-	HK_STATUS_MAP(STATUS_SCOPE)
+#define STATUS_SCOPE(name, value, scope, text) \
+	case HK_##name: \
+		return HK_SCOPE_##scope;
+		HK_STATUS_MAP(STATUS_SCOPE)
 #undef STATUS_SCOPE
 	}
 	return HK_SCOPE_CALL;

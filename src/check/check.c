@@ -38,7 +38,7 @@ static void *proof_alloc(const struct proof *proof, uint64_t count, size_t size)
 static enum hk_status proof_measure(struct proof *proof)
 {
 	const struct hk_plan *plan = proof->plan;
-	uint64_t cells = 0, lanes = 0, more = 0;	/* more: per lane */
+	uint64_t cells = 0, lanes = 0, more = 0; /* more: per lane */
 
 	if (plan->coll == HK_COLL_BARRIER)
 		proof->know_words = plan->n / 32 + 1;
@@ -126,8 +126,8 @@ static enum hk_status proof_init(struct proof *proof)
 	proof->orders = proof_alloc(proof, proof->plan->n, sizeof(*proof->orders));
 	proof->tallies = proof_alloc(proof, proof->plan->n, sizeof(*proof->tallies));
 	proof->marks = proof_alloc(proof, proof->nmarks, sizeof(*proof->marks));
-	if (!proof->cells || !proof->lanes || !proof->queue || !proof->orders ||
-	    !proof->tallies || !proof->marks)
+	if (!proof->cells || !proof->lanes || !proof->queue || !proof->orders || !proof->tallies ||
+	    !proof->marks)
 		return HK_ENOMEM;
 	proof_init_inputs(proof);
 	status = proof_init_lanes(proof);

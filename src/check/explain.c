@@ -87,13 +87,13 @@ static void explain_sum(const struct proof *proof, const uint32_t *inputs, uint3
 		hk__text_add(text, " (rank %u more than once)", twice);
 }
 
-void hk__explain_value(const struct proof *proof, uint32_t value, char *at, size_t size)
+void hk__explain_value(const struct proof *proof, uint32_t value, char *text_out, size_t size)
 {
 	uint32_t inputs[EXPLAIN_INPUTS_MAX], rank, slot;
 	struct hk__array stack;
 	struct hk__text text;
 
-	hk__text_init(&text, at, size);
+	hk__text_init(&text, text_out, size);
 	if (value == VALUE_NOTHING) {
 		hk__text_add(&text, "nothing");
 		return;
@@ -116,14 +116,14 @@ void hk__explain_value(const struct proof *proof, uint32_t value, char *at, size
 		hk__text_add(&text, " and maybe more");
 }
 
-void hk__explain_missing(const struct proof *proof, uint32_t value, char *at, size_t size)
+void hk__explain_missing(const struct proof *proof, uint32_t value, char *text_out, size_t size)
 {
 	uint32_t inputs[EXPLAIN_INPUTS_MAX], missing[EXPLAIN_INPUTS_MAX], nmissing = 0;
 	uint32_t count = 0, n = proof->plan->n;
 	struct hk__array stack;
 	struct hk__text text;
 
-	hk__text_init(&text, at, size);
+	hk__text_init(&text, text_out, size);
 	if (value == VALUE_NOTHING || n >= EXPLAIN_INPUTS_MAX)
 		return;
 	hk__array_init(&stack, proof->alloc, sizeof(uint32_t));

@@ -11,8 +11,8 @@
 
 struct promise {
 	bool sum;
-	uint32_t rank;		/* whose input, where it is no sum */
-	uint32_t slot;		/* of `in` */
+	uint32_t rank; /* whose input, where it is no sum */
+	uint32_t slot; /* of `in` */
 };
 
 /* The sender's slot of a message: its place among the sender's, in order. */
@@ -73,10 +73,10 @@ void hk__promise_text(const struct hk_plan *plan, uint32_t rank, uint32_t slot, 
 
 /* Work space to look inside sums. */
 struct promise_work {
-	uint32_t *inputs;	/* n + 1 */
-	uint32_t *seen;		/* n */
+	uint32_t *inputs; /* n + 1 */
+	uint32_t *seen;	  /* n */
 	struct hk__array stack;
-	struct hk__hash right;	/* sums known to be whole, to the slot they sum */
+	struct hk__hash right; /* sums known to be whole, to the slot they sum */
 };
 
 /* Exactly one input of that slot from every rank. */
@@ -191,7 +191,8 @@ static bool promise_consistent(const struct proof *proof)
 static enum hk_status promise_check_nothing(struct proof *proof)
 {
 	char found[64];
-	struct lane reader = { .rank = proof->nothing.rank, .index = proof->nothing.lane,
+	struct lane reader = { .rank = proof->nothing.rank,
+			       .index = proof->nothing.lane,
 			       .at = proof->nothing.step };
 
 	if (proof->nothing.rank == HK_NONE)

@@ -38,8 +38,8 @@ enum hk_status hk__order_init(struct proof *proof, uint32_t rank)
 		return HK_OK;
 	order->nlanes = nlanes;
 	order->clock = hk__mem_zalloc(proof->alloc, (size_t)nlanes * nlanes, sizeof(uint32_t));
-	order->reads = hk__mem_zalloc(proof->alloc, order_cells(proof, rank) * nlanes,
-				      sizeof(uint32_t));
+	order->reads =
+		hk__mem_zalloc(proof->alloc, order_cells(proof, rank) * nlanes, sizeof(uint32_t));
 	order->past = hk__mem_zalloc(proof->alloc, nlanes, sizeof(struct hk__array));
 	if (!order->clock || !order->reads || !order->past)
 		return HK_ENOMEM;
@@ -137,13 +137,12 @@ static enum hk_status order_refuse(struct proof *proof, struct lane *lane, uint6
 		 other_step, lane->index, lane->at);
 	snprintf(found, sizeof(found), "none, and both touch %s", name);
 	return hk__refuse(proof, HK_REFUSAL_RACE, lane, expected, found,
-			  "%s %s, which lane %u step %u %s, and no dependency orders the two",
-			  does, name, other_lane, other_step, did);
+			  "%s %s, which lane %u step %u %s, and no dependency orders the two", does,
+			  name, other_lane, other_step, did);
 }
 
 /* The last write of the cell, where the lane is not ordered after it. */
-static bool order_unordered_write(const struct proof *proof, const struct lane *lane,
-				  uint64_t cell)
+static bool order_unordered_write(const struct proof *proof, const struct lane *lane, uint64_t cell)
 {
 	const struct order *order = &proof->orders[lane->rank];
 	const struct cell *at = &proof->cells[cell];

@@ -27,8 +27,10 @@ static uint32_t *pool_words(const struct proof *proof, uint32_t at)
 	return hk__array_at(&proof->pool.words, at);
 }
 
+/* Blocks of 2^class words; a count is bounded by the slots of a buffer (I1). */
 static uint32_t payload_class(const struct proof *proof, uint32_t count)
 {
+	hk_assert(count < 1u << 30 && proof->know_words < 1u << 30);
 	return hk__clog2(count + proof->know_words + 1);
 }
 
@@ -124,7 +126,7 @@ static enum hk_status slot_write(struct proof *proof, struct lane *lane, uint32_
 	uint64_t cell = 0;
 	bool has_cell = slot_cell(proof, lane->rank, span->buf, slot, &cell);
 
-	hk_assert(has_cell);	/* hk__step_fault refuses writes to the input */
+	hk_assert(has_cell); /* hk__step_fault refuses writes to the input */
 	enum hk_status status = slot_check_length(proof, lane, span->buf, slot, value);
 	if (status == HK_OK)
 		status = hk__order_write(proof, lane, cell);
@@ -133,8 +135,9 @@ static enum hk_status slot_write(struct proof *proof, struct lane *lane, uint32_
 	struct cell *at = &proof->cells[cell];
 	if (span->buf == HK_BUF_SCRATCH && !at->written)
 		proof->tallies[lane->rank].scratch++;
-	*at = (struct cell){ .value = value, .step = lane->at, .lane = (uint16_t)lane->index,
-			     .written = true };
+	*at = (struct cell){
+		.value = value, .step = lane->at, .lane = (uint16_t)lane->index, .written = true
+	};
 	return HK_OK;
 }
 
@@ -175,8 +178,8 @@ static enum hk_status channel_push(struct proof *proof, struct channel *channel,
 			return HK_ENOMEM;
 		id = (uint32_t)(proof->messages.count - 1);
 	}
-	*message_at(proof, id) = (struct message){ lane->payload, lane->depth + 1, lane->at,
-						   HK_NONE };
+	*message_at(proof, id) =
+		(struct message){ lane->payload, lane->depth + 1, lane->at, HK_NONE };
 	lane->payload.at = HK_NONE;
 	if (channel->tail == HK_NONE)
 		channel->head = id;
@@ -284,7 +287,8 @@ static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 		    proof->marks[cell - base] && proof->marks[cell - base] != j + 1)
 			status = hk__refuse(proof, HK_REFUSAL_FORM, lane, "", "",
 					    "reads %s[%u] for one chunk and overwrites it with "
-					    "another", hk_buf_name(step->src.buf), slot);
+					    "another",
+					    hk_buf_name(step->src.buf), slot);
 	}
 	for (uint32_t j = 0; j < step->count; j++) {
 		slot_cell(proof, rank, step->dst.buf, hk_span_at(&step->dst, j, nslots), &cell);
@@ -296,6 +300,8 @@ static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 static enum hk_status step_enter(struct proof *proof, struct lane *lane)
 {
 	hk_plan_step(proof->plan, lane->rank, lane->index, lane->at, &lane->step);
+	if (lane->step.op == HK_OP_NOP)
+		lane->step.count = 0; /* whatever else it says, it moves nothing */
 	const char *fault = hk__step_fault(proof->plan, lane->rank, &lane->step);
 	if (fault)
 		return hk__refuse(proof, HK_REFUSAL_FORM, lane, "", "", "%s %s",
@@ -517,7 +523,8 @@ static enum hk_status run_check_drained(struct proof *proof)
 
 		if (channel->count == 0)
 			continue;
-		struct lane sender = { .rank = channel->from.rank, .index = channel->from.lane,
+		struct lane sender = { .rank = channel->from.rank,
+				       .index = channel->from.lane,
 				       .at = message_at(proof, channel->head)->step };
 		return hk__refuse(proof, HK_REFUSAL_PROGRESS, &sender, "a receive for every send",
 				  "none", "sends to rank %u lane %u, which never receives it",
@@ -530,6 +537,7 @@ enum hk_status hk__run(struct proof *proof)
 {
 	for (uint32_t i = 0; i < proof->nlanes; i++)
 		lane_wake(proof, i);
+	hk_assert(proof->nlanes > 0 || proof->queue_count == 0);
 	while (proof->queue_count) {
 		struct lane *lane = &proof->lanes[proof->queue[proof->queue_head]];
 

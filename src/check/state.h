@@ -182,9 +182,9 @@ void hk__promise_text(const struct hk_plan *plan, uint32_t rank, uint32_t slot, 
 enum hk_status hk__refuse(struct proof *proof, enum hk_refusal kind, const struct lane *lane,
 			  const char *expected, const char *found, const char *fmt, ...)
 	HK_PRINTF(6, 7);
-void hk__explain_value(const struct proof *proof, uint32_t value, char *text, size_t size);
+void hk__explain_value(const struct proof *proof, uint32_t value, char *text_out, size_t size);
 /* The ranks whose input a sum over all ranks lacks; "" where none. */
-void hk__explain_missing(const struct proof *proof, uint32_t value, char *text, size_t size);
+void hk__explain_missing(const struct proof *proof, uint32_t value, char *text_out, size_t size);
 /* A cell by its name: "out[3]". */
 void hk__explain_cell(const struct proof *proof, uint32_t rank, uint64_t cell, char *text,
 		      size_t size);

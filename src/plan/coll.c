@@ -12,8 +12,10 @@
 const char *hk_coll_name(enum hk_coll coll)
 {
 	switch (coll) {
-#define COLL_NAME(id, name) case HK_COLL_##id: return name;
-	HK_COLL_MAP(COLL_NAME)
+#define COLL_NAME(id, name) \
+	case HK_COLL_##id: \
+		return name;
+		HK_COLL_MAP(COLL_NAME)
 #undef COLL_NAME
 	case HK_COLL_COUNT:
 		break;
@@ -25,10 +27,8 @@ enum hk_status hk_coll_parse(const char *name, enum hk_coll *coll_out)
 {
 	/* Which of them have a v form of their own name. */
 	static const char *const v_forms[HK_COLL_COUNT] = {
-		[HK_COLL_ALLGATHER] = "allgatherv",
-		[HK_COLL_REDUCESCATTER] = "reducescatterv",
-		[HK_COLL_ALLTOALL] = "alltoallv",
-		[HK_COLL_GATHER] = "gatherv",
+		[HK_COLL_ALLGATHER] = "allgatherv", [HK_COLL_REDUCESCATTER] = "reducescatterv",
+		[HK_COLL_ALLTOALL] = "alltoallv",   [HK_COLL_GATHER] = "gatherv",
 		[HK_COLL_SCATTER] = "scatterv",
 	};
 
@@ -55,8 +55,7 @@ bool hk__coll_vector(enum hk_coll coll)
 
 bool hk__coll_reduces(enum hk_coll coll)
 {
-	return coll == HK_COLL_ALLREDUCE || coll == HK_COLL_REDUCE ||
-	       coll == HK_COLL_REDUCESCATTER;
+	return coll == HK_COLL_ALLREDUCE || coll == HK_COLL_REDUCE || coll == HK_COLL_REDUCESCATTER;
 }
 
 uint32_t hk__plan_chunks(const struct hk_plan *plan)

@@ -87,7 +87,7 @@ static void json_write_head(const struct hk_plan *plan, FILE *file)
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	fputs("{\n  \"hocket_plan\": 1,\n", file);
 	fprintf(file, "  \"collective\": \"%s\", \"algorithm\": \"%s\", \"ranks\": %u,\n",
 		hk_coll_name(info.coll), info.algo, info.nranks);

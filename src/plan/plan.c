@@ -17,8 +17,10 @@ const struct hk_step hk__step_none = {
 const char *hk_op_name(enum hk_op op)
 {
 	switch (op) {
-#define OP_NAME(id, name, does) case HK_OP_##id: return name;
-	HK_OP_MAP(OP_NAME)
+#define OP_NAME(id, name, does) \
+	case HK_OP_##id: \
+		return name;
+		HK_OP_MAP(OP_NAME)
 #undef OP_NAME
 	case HK_OP_COUNT:
 		break;
@@ -99,8 +101,7 @@ static const char *step_port_fault(const struct hk_plan *plan, const struct hk_p
 
 const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step)
 {
-	bool has_src = step->op == HK_OP_SEND || step->op == HK_OP_COPY ||
-		       hk__op_reduces(step->op);
+	bool has_src = step->op == HK_OP_SEND || step->op == HK_OP_COPY || hk__op_reduces(step->op);
 	bool has_dst = step->op == HK_OP_RECV || step->op == HK_OP_RECV_REDUCE ||
 		       step->op == HK_OP_COPY || step->op == HK_OP_REDUCE;
 	const char *fault = NULL;
@@ -116,8 +117,7 @@ const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const stru
 	/* The fused sends may keep what they pass on, or not. */
 	if (!fault && step->op != HK_OP_SEND && step->op != HK_OP_NOP)
 		fault = step_span_fault(plan, rank, &step->dst, step->count, !has_dst);
-	if (!fault && step->dst.buf == HK_BUF_IN && step->op != HK_OP_SEND &&
-	    step->op != HK_OP_NOP)
+	if (!fault && step->dst.buf == HK_BUF_IN && step->op != HK_OP_SEND && step->op != HK_OP_NOP)
 		fault = "writes the input, which is read-only";
 	if (!fault && step->after.lane != HK_NONE &&
 	    (step->after.lane >= hk_plan_lanes(plan, rank) ||
@@ -189,9 +189,10 @@ static enum hk_status plan_check_args(const struct hk_algo *algo, uint32_t n,
 		return hk__why(why, HK_EINVAL, "%zu messages, but no list of them", opts->nmsgs);
 	for (size_t i = 0; i < opts->nmsgs; i++)
 		if (opts->msgs[i].src >= n || opts->msgs[i].dst >= n)
-			return hk__why(why, HK_EINVAL,
-				       "message %zu goes from rank %u to %u, but there are %u ranks",
-				       i, opts->msgs[i].src, opts->msgs[i].dst, n);
+			return hk__why(
+				why, HK_EINVAL,
+				"message %zu goes from rank %u to %u, but there are %u ranks", i,
+				opts->msgs[i].src, opts->msgs[i].dst, n);
 	return HK_OK;
 }
 
@@ -231,8 +232,13 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 	struct hk_plan *plan = hk__mem_zalloc(alloc, 1, sizeof(*plan));
 	if (!plan)
 		return hk__why(why, HK_ENOMEM, "no memory for a plan");
-	*plan = (struct hk_plan){ .algo = algo, .alloc = alloc, .coll = coll, .n = nranks,
-				  .root = opts.root, .nodes = 1, .slots = algo->slots ? algo->slots : 1,
+	*plan = (struct hk_plan){ .algo = algo,
+				  .alloc = alloc,
+				  .coll = coll,
+				  .n = nranks,
+				  .root = opts.root,
+				  .nodes = 1,
+				  .slots = algo->slots ? algo->slots : 1,
 				  .inplace = !(algo->flags & HK_ALGO_NOT_INPLACE) };
 	if (algo->flags & HK_ALGO_NODES)
 		plan->nodes = opts.nodes ? opts.nodes : plan_default_nodes(nranks);
@@ -260,7 +266,7 @@ void hk_plan_destroy(struct hk_plan *plan)
 
 /* ---- asking ---- */
 
-void hk_plan_info(const struct hk_plan *plan, struct hk_plan_info *info_out)
+void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 {
 	*info_out = (struct hk_plan_info){
 		.coll = plan->coll,

@@ -38,14 +38,15 @@ struct picture_lane {
 	uint32_t round;	     /* of the last message that had to come first */
 	uint32_t carried;    /* labels between the halves of a fused step */
 	uint32_t sent;	     /* its message, or HK_NONE */
-	bool received;	     /* the receiving half is over */
+	uint32_t holds;	     /* the message whose slot it uses, or HK_NONE */
 };
 
 /* A FIFO of messages on their way, linked. */
 struct picture_channel {
 	uint32_t first;
 	uint32_t last;
-	uint32_t count;
+	uint32_t queued;
+	uint32_t used; /* slots: queued, or held by the step that received */
 };
 
 struct picture_msg {
@@ -57,8 +58,10 @@ struct picture_msg {
 	uint32_t count;
 	uint32_t next;	 /* in its channel */
 	uint32_t number; /* in the order of sending */
+	uint32_t channel;
 	bool received;
-	bool reduced;
+	bool reduced; /* by the step that received it */
+	bool over;    /* that step is over */
 	bool drawn;
 };
 
@@ -67,14 +70,14 @@ struct picture {
 	struct hk_why *why;
 	uint32_t nsteps;
 	uint32_t nslots;
+	uint32_t nlost;	 /* messages that nobody received */
 	uint32_t pitch;	 /* characters from rank to rank */
 	bool show_lanes; /* lanes other than 0 send */
 	bool some_reduced;
-	bool some_lost;	  /* messages that nobody received */
 	bool some_short;  /* labels that had to be shortened */
 	uint32_t *rounds; /* when each step was over */
 	uint32_t *held;	  /* the symbol in each slot; HK_NONE: none */
-	uint32_t lane_first[PICTURE_RANKS_MAX + 1];
+	uint32_t lane_first[PICTURE_RANKS_MAX];
 	uint32_t slot_first[PICTURE_RANKS_MAX][HK_BUF_SCRATCH + 1];
 	struct hk__array lanes;	    /* struct picture_lane */
 	struct hk__array channels;  /* struct picture_channel */
@@ -154,11 +157,11 @@ static bool picture_add_lanes(struct picture *picture)
 			*lane = (struct picture_lane){ .port = { r, l },
 						       .nsteps = hk_plan_steps(plan, r, l),
 						       .first_step = first_step,
-						       .sent = HK_NONE };
+						       .sent = HK_NONE,
+						       .holds = HK_NONE };
 			first_step += lane->nsteps;
 		}
 	}
-	picture->lane_first[plan->n] = (uint32_t)picture->lanes.count;
 	return true;
 }
 
@@ -273,16 +276,18 @@ static enum run_result run_receive(struct picture *picture, struct picture_lane 
 
 	if (!channel)
 		return RUN_NO_MEMORY;
-	if (channel->count == 0)
+	if (channel->queued == 0)
 		return RUN_WAITS;
 	struct picture_msg *msg = picture_msg(picture, channel->first);
+	lane->holds = channel->first;
 	channel->first = msg->next;
-	channel->count--;
+	channel->queued--;
 	msg->received = true;
 	msg->reduced = hk__op_reduces(step->op);
+	picture->nlost--;
+	picture->some_reduced |= msg->reduced;
 	if (lane->round < msg->round)
 		lane->round = msg->round;
-	lane->received = true;
 	lane->carried = (uint32_t)picture->labels.count;
 	for (uint32_t j = 0; result == RUN_WENT_ON && j < step->count; j++)
 		result = run_take_chunk(picture, lane, step, j,
@@ -295,11 +300,12 @@ static enum run_result run_send(struct picture *picture, struct picture_lane *la
 				const struct hk_step *step)
 {
 	struct picture_channel *channel = run_channel(picture, lane->port, step->to);
+	struct picture_channel *channels = picture->channels.items;
 	enum run_result result = RUN_WENT_ON;
 
 	if (!channel)
 		return RUN_NO_MEMORY;
-	if (channel->count >= (picture->plan->slots ? picture->plan->slots : 1))
+	if (channel->used >= (picture->plan->slots ? picture->plan->slots : 1))
 		return RUN_WAITS;
 	struct picture_msg *msg = hk__array_push(&picture->msgs);
 	if (!msg)
@@ -310,20 +316,33 @@ static enum run_result run_send(struct picture *picture, struct picture_lane *la
 				     .to = step->to.rank,
 				     .first_label = lane->carried,
 				     .count = step->count,
+				     .channel = (uint32_t)(channel - channels),
 				     .number = (uint32_t)picture->msgs.count - 1 };
 	lane->sent = msg->number;
+	picture->nlost++;
+	picture->show_lanes |= lane->port.lane != 0;
 	if (step->op == HK_OP_SEND) {
 		msg->first_label = (uint32_t)picture->labels.count;
 		for (uint32_t j = 0; result == RUN_WENT_ON && j < step->count; j++)
 			result = run_add_label(picture,
 					       *run_slot(picture, lane->port.rank, &step->src, j));
 	}
-	if (channel->count++ == 0)
+	channel->used++;
+	if (channel->queued++ == 0)
 		channel->first = lane->sent;
 	else
 		picture_msg(picture, channel->last)->next = lane->sent;
 	channel->last = lane->sent;
 	return result;
+}
+
+/* The step that received it is over, and with it the use of its slot. */
+static void run_release(struct picture *picture, struct picture_msg *msg)
+{
+	struct picture_channel *channel = hk__array_at(&picture->channels, msg->channel);
+
+	channel->used--;
+	msg->over = true;
 }
 
 static void run_move(struct picture *picture, const struct picture_lane *lane,
@@ -363,7 +382,7 @@ static enum run_result run_step(struct picture *picture, struct picture_lane *la
 	hk_plan_step(picture->plan, lane->port.rank, lane->port.lane, lane->at, &step);
 	if (!run_may_start(picture, lane, &step.after))
 		return RUN_WAITS;
-	if (hk__op_receives(step.op) && !lane->received) {
+	if (hk__op_receives(step.op) && lane->holds == HK_NONE) {
 		result = run_receive(picture, lane, &step);
 		if (result != RUN_WENT_ON)
 			return result;
@@ -373,15 +392,16 @@ static enum run_result run_step(struct picture *picture, struct picture_lane *la
 		if (result != RUN_WENT_ON)
 			return result;
 	}
-	/* Without slots a message is handed over: both sides go on together. */
+	/* Without slots a message is handed over: its sender waits for its end. */
 	if (hk__op_sends(step.op) && picture->plan->slots == 0 &&
-	    !picture_msg(picture, lane->sent)->received)
+	    !picture_msg(picture, lane->sent)->over)
 		return RUN_WAITS;
 	if (step.op == HK_OP_COPY || step.op == HK_OP_REDUCE)
 		run_move(picture, lane, &step);
 	picture->rounds[lane->first_step + lane->at++] = lane->round;
-	lane->received = false;
-	lane->sent = HK_NONE;
+	if (lane->holds != HK_NONE)
+		run_release(picture, picture_msg(picture, lane->holds));
+	lane->sent = lane->holds = HK_NONE;
 	return RUN_WENT_ON;
 }
 
@@ -408,7 +428,7 @@ static enum hk_status picture_run(struct picture *picture)
 					       "more than %u chunks move: too many for a picture",
 					       PICTURE_LABELS_MAX);
 			/* Grows with every half of a step. */
-			after += 3 * lane->at + lane->received + (lane->sent != HK_NONE);
+			after += 3 * lane->at + (lane->holds != HK_NONE) + (lane->sent != HK_NONE);
 		}
 	} while (after != before);
 	return HK_OK;
@@ -559,8 +579,9 @@ static void row_clear(const struct picture *picture, struct draw_row *row)
 {
 	uint32_t last = PICTURE_MARGIN + (picture->plan->n - 1) * picture->pitch;
 
-	for (uint32_t i = 0; i < DRAW_CELLS_MAX; i++)
-		row_put(row, i, i <= last ? " " : "");
+	memset(row, 0, sizeof(*row));
+	for (uint32_t i = 0; i <= last; i++)
+		row_put(row, i, " ");
 	for (uint32_t r = 0; r < picture->plan->n; r++)
 		row_put(row, PICTURE_MARGIN + r * picture->pitch, "│");
 }
@@ -608,6 +629,7 @@ static void round_draw(const struct picture *picture, uint32_t first, uint32_t e
 	struct draw_row row;
 	uint32_t undrawn = end - first;
 
+	snprintf(name, sizeof(name), "round %u", picture_msg(picture, first)->round);
 	for (bool first_row = true; undrawn; first_row = false) {
 		uint32_t taken = 0;
 
@@ -622,7 +644,6 @@ static void round_draw(const struct picture *picture, uint32_t first, uint32_t e
 			taken |= msg_gaps(msg);
 			row_draw(picture, &row, msg);
 		}
-		snprintf(name, sizeof(name), "round %u", picture_msg(picture, first)->round);
 		row_put_text(&row, 1, first_row ? name : "");
 		row_print(&row, file);
 	}
@@ -633,18 +654,6 @@ static void draw_heads(const struct picture *picture, FILE *file)
 	for (uint32_t r = 0; r < picture->plan->n; r++)
 		fprintf(file, "%*u", r ? (int)picture->pitch : PICTURE_MARGIN + 1, r);
 	fputc('\n', file);
-}
-
-/* What the labels have to say and the legend to explain. */
-static void picture_survey(struct picture *picture)
-{
-	for (uint32_t i = 0; i < picture->msgs.count; i++) {
-		const struct picture_msg *msg = picture_msg(picture, i);
-
-		picture->show_lanes |= msg->from_lane != 0;
-		picture->some_reduced |= msg->reduced;
-		picture->some_lost |= !msg->received;
-	}
 }
 
 /* The narrowest columns in which every label fits, within limits. */
@@ -703,13 +712,13 @@ static void picture_draw(struct picture *picture, FILE *file)
 	hk__print_title(&text, picture->plan);
 	fprintf(file, "%s\n\n", title);
 	draw_heads(picture, file);
-	for (uint32_t first = 0, end; first < nmsgs && !ferror(file); first = end) {
+	for (uint32_t first = 0, end = 0; first < nmsgs && !ferror(file); first = end) {
 		uint32_t round = picture_msg(picture, first)->round;
 
 		row_clear(picture, &row);
 		row_print(&row, file);
-		for (end = first; end < nmsgs && picture_msg(picture, end)->round == round; end++)
-			;
+		while (end < nmsgs && picture_msg(picture, end)->round == round)
+			end++;
 		round_draw(picture, first, end, file);
 	}
 	row_clear(picture, &row);
@@ -748,7 +757,7 @@ static void picture_draw_legend(const struct picture *picture, FILE *file)
 		fputs("@1  sent by lane 1 of the rank\n", file);
 	if (picture->some_short)
 		fputs("4c  four chunks, too many to name here\n", file);
-	if (picture->some_lost)
+	if (picture->nlost)
 		fputs("●──▷  a message that nobody receives\n", file);
 }
 
@@ -778,7 +787,6 @@ enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file, str
 	if (status == HK_OK)
 		status = picture_arrange(&picture);
 	if (status == HK_OK) {
-		picture_survey(&picture);
 		picture_set_pitch(&picture);
 		picture_draw(&picture, file);
 		picture_draw_stuck(&picture, file);

@@ -50,7 +50,7 @@ void hk__print_title(struct hk__text *text, const struct hk_plan *plan)
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	hk__text_add(text, "%s %s: %u rank%s", hk_coll_name(info.coll), info.algo, info.nranks,
 		     info.nranks == 1 ? "" : "s");
 	if (hk__coll_rooted(info.coll))

@@ -11,9 +11,13 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 
 	if (!plan)
 		return HK_ENOMEM;
-	*plan = (struct hk_plan){ .alloc = alloc, .coll = spec->coll, .n = spec->n,
-				  .root = spec->root, .nodes = spec->nodes,
-				  .parts = spec->parts, .slots = spec->slots,
+	*plan = (struct hk_plan){ .alloc = alloc,
+				  .coll = spec->coll,
+				  .n = spec->n,
+				  .root = spec->root,
+				  .nodes = spec->nodes,
+				  .parts = spec->parts,
+				  .slots = spec->slots,
 				  .inplace = spec->inplace };
 	plan->store = hk__mem_zalloc(alloc, 1, sizeof(*plan->store));
 	if (!plan->store)
@@ -106,11 +110,16 @@ enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan
 	struct hk_plan_info info;
 	struct hk_plan *copy;
 
-	hk_plan_info(plan, &info);
-	struct hk__store_spec spec = { .coll = info.coll, .algo = info.algo, .n = info.nranks,
-				       .root = info.root, .nodes = info.nodes,
-				       .parts = info.parts, .slots = info.slots,
-				       .inplace = info.inplace, .msgs = info.msgs,
+	hk_plan_describe(plan, &info);
+	struct hk__store_spec spec = { .coll = info.coll,
+				       .algo = info.algo,
+				       .n = info.nranks,
+				       .root = info.root,
+				       .nodes = info.nodes,
+				       .parts = info.parts,
+				       .slots = info.slots,
+				       .inplace = info.inplace,
+				       .msgs = info.msgs,
 				       .nmsgs = info.nmsgs };
 	enum hk_status status = hk__store_create(alloc, &spec, &copy);
 	for (uint32_t r = 0; status == HK_OK && r < info.nranks; r++) {

@@ -16,7 +16,7 @@ const char *each_name(const struct hk_plan *plan)
 	static char name[160];
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	snprintf(name, sizeof(name), "%s %s n=%u root=%u nodes=%u", hk_coll_name(info.coll),
 		 info.algo, info.nranks, info.root, info.nodes);
 	return name;

@@ -240,7 +240,7 @@ static void load_lane(struct naive *m, uint32_t number)
 void naive_load(struct naive *m, const struct hk_plan *plan)
 {
 	m->plan = plan;
-	hk_plan_info(plan, &m->info);
+	hk_plan_describe(plan, &m->info);
 	m->ranks.count = m->lanes.count = m->steps.count = m->channels.count = 0;
 	pool_add(&m->ranks, m->info.nranks);
 	for (uint32_t r = 0; r < m->info.nranks; r++) {

@@ -19,7 +19,7 @@ void witness_open(struct witness *witness, const struct hk_plan *plan)
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	struct hk_sizes sizes[WITNESS_SIZES] = {
 		{ 13, NULL }, { 0, witness->counts }, { info.nranks + 1, NULL }, { 1, NULL }
 	};
@@ -51,7 +51,7 @@ bool witness_right(struct witness *witness, const struct hk_plan *plan, bool inp
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	naive_load(witness->naive, plan);
 	for (uint32_t run = 0; run < runs; run++) {
 		uint64_t random = test_random(&witness->seed);
@@ -87,7 +87,7 @@ bool witness_lanes(const struct hk_plan *plan)
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	for (uint32_t r = 0; r < info.nranks; r++)
 		if (hk_plan_lanes(plan, r) > 1)
 			return true;

@@ -275,7 +275,7 @@ static void compare(struct tally *tally, const struct hk_plan *plan, const char 
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	double formula = formula_value(text, info.nranks, info.nodes);
 	if (fabs(formula - counted) <= 1e-9)
 		return;
@@ -305,7 +305,7 @@ static void compare_ranks(struct tally *tally, const struct hk_plan *plan,
 	struct hk_rank_cost most = { 0 };
 	uint64_t sent = 0, steps = 0;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	for (uint32_t r = 0; r < info.nranks; r++) {
 		struct hk_rank_cost rank;
 
@@ -334,7 +334,7 @@ static void compare_chain(struct tally *tally, const struct hk_plan *plan, uint3
 	struct hk_plan_info info;
 	struct naive_report report;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	struct defn_spec spec = { .coll = info.coll,
 				  .n = info.nranks,
 				  .root = info.root,
@@ -360,7 +360,7 @@ static void compare_plan(const struct hk_plan *plan, void *ctx)
 	struct hk_check_report report;
 	enum hk_status status = hk_check(plan, NULL, &report);
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	if (status != HK_OK) {
 		printf("%s: %s: %s\n", each_name(plan), hk_status_name(status), report.why.text);
 		tally->wrong++;

@@ -71,7 +71,7 @@ static void suite_open(struct suite *suite, const struct hk_plan *plan)
 {
 	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &suite->base), HK_OK);
 	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &suite->work), HK_OK);
-	hk_plan_info(suite->base, &suite->info);
+	hk_plan_describe(suite->base, &suite->info);
 	suite->lanes = witness_lanes(suite->base);
 	suite->row = suite_row(suite);
 	witness_open(&suite->witness, suite->base);

@@ -93,7 +93,7 @@ static struct tally run_many(const struct hk_plan *plan, uint64_t count, uint32_
 	struct tally tally = { .runs = 0 };
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	naive_load(naive, plan);
 	for (uint32_t i = 0; i < 120; i++) {
 		struct defn_spec spec = { .coll = info.coll,

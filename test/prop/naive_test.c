@@ -28,7 +28,7 @@ static struct defn_spec spec_of(const struct hk_plan *plan, enum elem_type type,
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	return (struct defn_spec){ .coll = info.coll,
 				   .type = type,
 				   .n = info.nranks,
@@ -74,7 +74,7 @@ static void run_sizes(struct bench *bench, const struct hk_plan *plan, const str
 	struct defn_spec spec = spec_of(plan, types[bench->turn++ % 3], sizes);
 	struct defn *data = defn_create(&spec, ELEM_EXACT, bench->seed);
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	for (int variant = 0; variant < 4 * NAIVE_ORDER_COUNT; variant++) {
 		struct naive_opts opts = { .order = (enum naive_order)(variant / 4),
 					   .inplace = variant & 1,
@@ -99,7 +99,7 @@ static void run_bits(struct bench *bench, const struct hk_plan *plan, uint64_t c
 	struct defn *data = defn_create(&spec, ELEM_ROUNDING, bench->seed);
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	for (int order = 0; order < NAIVE_ORDER_COUNT; order++) {
 		struct naive_opts opts = { .order = (enum naive_order)order,
 					   .slots = info.slots + (unsigned)order % 2,
@@ -151,7 +151,7 @@ static void run_plan(const struct hk_plan *plan, void *ctx)
 	struct bench *bench = ctx;
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	naive_load(bench->naive, plan);
 	const uint64_t counts[] = { 0, 1, info.nranks - 1, info.nranks, info.nranks + 1, 1000 };
 	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {

@@ -33,7 +33,7 @@ static void plan_show(const struct hk_plan *plan)
 {
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	printf("%s, %u slots\n", each_name(plan), info.slots);
 	for (uint32_t r = 0; r < info.nranks; r++) {
 		for (uint32_t l = 0; l < hk_plan_lanes(plan, r); l++) {
@@ -60,7 +60,7 @@ static void judge(struct suite *suite, const struct hk_plan *plan, bool inplace)
 	struct hk_plan_info info;
 	struct evidence evidence;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	opts.inplace = inplace;
 	enum hk_status status = hk_check(plan, &opts, &report);
 	if (status != HK_OK && status != HK_EREFUSED) {
@@ -263,7 +263,7 @@ static void deal_many(const struct hk_plan *plan, void *ctx)
 	struct hk_plan_info info;
 
 	CHECK(deal);
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	witness_open(&suite->witness, plan);
 	for (uint32_t i = 0; i < 40; i++) {
 		deal->nlanes = 1 + roll(suite, LANES_MAX);

@@ -69,9 +69,9 @@ TEST(status_values_differ)
 
 TEST(status_unknown)
 {
-	CHECK_STR(hk_status_name((enum hk_status)-12345), "HK_?");
-	CHECK_STR(hk_status_text((enum hk_status)-12345), "not a status");
-	CHECK_EQ(hk_status_scope((enum hk_status)-12345), HK_SCOPE_CALL);
+	CHECK_STR(hk_status_name((enum hk_status) - 12345), "HK_?");
+	CHECK_STR(hk_status_text((enum hk_status) - 12345), "not a status");
+	CHECK_EQ(hk_status_scope((enum hk_status) - 12345), HK_SCOPE_CALL);
 }
 
 TEST(version)
@@ -161,13 +161,16 @@ TEST(text_truncates_when_full)
 TEST(name_equal)
 {
 	static const char *const equal[][2] = {
-		{ "", "" },	       { "", "-_-" },
-		{ "ring", "ring" },    { "reduce-scatter", "ReduceScatter" },
-		{ "two_shot", "twoshot" }, { "-ring_", "r-i-n-g" },
+		{ "", "" },
+		{ "", "-_-" },
+		{ "ring", "ring" },
+		{ "reduce-scatter", "ReduceScatter" },
+		{ "two_shot", "twoshot" },
+		{ "-ring_", "r-i-n-g" },
 	};
 	static const char *const other[][2] = {
-		{ "", "a" },	     { "ring", "rin" },	     { "rin", "ring" },
-		{ "ring", "rang" },  { "gather", "gatherv" }, { "two shot", "twoshot" },
+		{ "", "a" },	    { "ring", "rin" },	     { "rin", "ring" },
+		{ "ring", "rang" }, { "gather", "gatherv" }, { "two shot", "twoshot" },
 	};
 
 	for (size_t i = 0; i < sizeof(equal) / sizeof(equal[0]); i++) {
@@ -400,7 +403,9 @@ TEST(hash_dense_keys)
 
 TEST(hash_random_keys)
 {
-	enum { KEYS = 20000 };
+	enum {
+		KEYS = 20000
+	};
 	static uint64_t keys[KEYS][2];
 	struct hk__hash hash;
 	uint64_t seed = test_seed(1);

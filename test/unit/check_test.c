@@ -13,8 +13,9 @@
 
 static struct hk_plan *plan_empty(enum hk_coll coll, uint32_t n, uint32_t parts, uint32_t nlanes)
 {
-	struct hk__store_spec spec = { .coll = coll, .algo = "by hand", .n = n, .nodes = 1,
-				       .parts = parts, .slots = 1 };
+	struct hk__store_spec spec = {
+		.coll = coll, .algo = "by hand", .n = n, .nodes = 1, .parts = parts, .slots = 1
+	};
 	struct hk_plan *plan;
 
 	CHECK_EQ(hk__store_create(&hk__alloc_default, &spec, &plan), HK_OK);
@@ -139,9 +140,10 @@ TEST(wrong_output_slot)
 
 	/* Rank 0 puts what comes from rank 1 into its own slot. */
 	hk__store_step(plan, 0, 0, 2)->dst.first = 0;
-	expect_refused(plan, false, HK_REFUSAL_RESULT, 0, 2,
-		       "rank 0 lane 0 step 2: stores rank 1's in[0] in out[0], which is for rank 0's "
-		       "in[0] and may have another length");
+	expect_refused(
+		plan, false, HK_REFUSAL_RESULT, 0, 2,
+		"rank 0 lane 0 step 2: stores rank 1's in[0] in out[0], which is for rank 0's "
+		"in[0] and may have another length");
 }
 
 TEST(missing_block)
@@ -475,7 +477,7 @@ TEST(step_overlaps_itself)
 	struct hk_step *step = add_copy(plan, 0, 0, HK_BUF_IN, 0, HK_BUF_OUT, 0);
 
 	step->count = 2;
-	step->dst = (struct hk_span){ HK_BUF_OUT, 0, 1, 3 };	/* 0, then 3 mod 3 */
+	step->dst = (struct hk_span){ HK_BUF_OUT, 0, 1, 3 }; /* 0, then 3 mod 3 */
 	expect_refused(plan, false, HK_REFUSAL_FORM, 0, 0, "writes out[0] twice");
 
 	plan = plan_empty(HK_COLL_ALLREDUCE, 3, 3, 1);
@@ -525,7 +527,8 @@ static void *fail_resize(void *ctx, void *ptr, size_t size_old, size_t size_new)
 /* The N-th allocation fails: a status each time, and (under ASan) no leak. */
 TEST(every_allocation_may_fail)
 {
-	static const enum hk_coll colls[] = { HK_COLL_ALLREDUCE, HK_COLL_BARRIER, HK_COLL_SENDRECV };
+	static const enum hk_coll colls[] = { HK_COLL_ALLREDUCE, HK_COLL_BARRIER,
+					      HK_COLL_SENDRECV };
 
 	for (size_t c = 0; c < sizeof(colls) / sizeof(colls[0]); c++) {
 		enum hk_status status = HK_ENOMEM;

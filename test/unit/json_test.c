@@ -100,8 +100,8 @@ TEST(read_plan_is_the_plan)
 	struct hk_plan *read;
 
 	CHECK_EQ(hk_plan_parse(text, strlen(text), "text", NULL, NULL, &read), HK_OK);
-	hk_plan_info(plan, &info);
-	hk_plan_info(read, &info_read);
+	hk_plan_describe(plan, &info);
+	hk_plan_describe(read, &info_read);
 	CHECK_EQ(info.coll, info_read.coll);
 	CHECK_STR(info.algo, info_read.algo);
 	CHECK_EQ(info.nranks, info_read.nranks);

@@ -73,7 +73,7 @@ TEST(names)
 	struct hk_plan *plan = create(HK_COLL_ALLREDUCE, 4, "Double_Binary-tree");
 	struct hk_plan_info info;
 
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	CHECK_STR(info.algo, "double-tree");
 	hk_plan_destroy(plan);
 	hk_plan_destroy(NULL);
@@ -117,8 +117,9 @@ TEST(lengths_share_a_vector_evenly)
 			uint64_t sum = 0, least = UINT64_MAX, most = 0;
 
 			for (uint32_t k = 0; k < n; k++) {
-				uint64_t len = hk_plan_length(
-					plan, &sizes, hk_plan_symbol(plan, 0, HK_BUF_IN, k));
+				uint64_t len =
+					hk_plan_length(plan, &sizes,
+						       hk_plan_symbol(plan, 0, HK_BUF_IN, k));
 
 				sum += len;
 				least = len < least ? len : least;
@@ -162,7 +163,7 @@ TEST(batch_order)
 	opts.msgs = msgs;
 	opts.nmsgs = 5;
 	CHECK_EQ(hk_plan_create(HK_COLL_SENDRECV, 3, &opts, NULL, &plan), HK_OK);
-	hk_plan_info(plan, &info);
+	hk_plan_describe(plan, &info);
 	CHECK_EQ(info.nmsgs, 5);
 	CHECK(memcmp(info.msgs, sorted, sizeof(sorted)) == 0);
 	CHECK_EQ(hk_plan_slots(plan, 0, HK_BUF_IN), 3);

@@ -28,9 +28,11 @@ static void barrier_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 }
 
 const struct hk_algo hk__algo_barrier[] = {
-	{ .coll = HK_COLL_BARRIER, .flags = HK_ALGO_NOT_INPLACE,
+	{ .coll = HK_COLL_BARRIER,
+	  .flags = HK_ALGO_NOT_INPLACE,
 	  .card = { "dissemination", NULL, "everybody tells a rank twice as far each time",
 		    "clog2(n)", "0", "0", "0", "any n" },
-	  .steps = barrier_steps, .step = barrier_step },
+	  .steps = barrier_steps,
+	  .step = barrier_step },
 	{ .card = { .name = NULL } },
 };

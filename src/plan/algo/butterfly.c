@@ -28,16 +28,20 @@
  */
 #include "plan/algo/algo.h"
 
-enum butterfly_kind { BUTTERFLY_NEAR, BUTTERFLY_FAR, BUTTERFLY_SWING };
+enum butterfly_kind {
+	BUTTERFLY_NEAR,
+	BUTTERFLY_FAR,
+	BUTTERFLY_SWING
+};
 
 struct butterfly {
 	enum butterfly_kind kind;
-	uint32_t levels;	/* log2 m */
-	uint32_t left;		/* f */
+	uint32_t levels; /* log2 m */
+	uint32_t left;	 /* f */
 	bool passive;
-	bool paired;		/* has a passive partner */
-	uint32_t partner;	/* the other rank of the pair */
-	uint32_t v;		/* member number, unless passive */
+	bool paired;	  /* has a passive partner */
+	uint32_t partner; /* the other rank of the pair */
+	uint32_t v;	  /* member number, unless passive */
 };
 
 static struct butterfly butterfly_at(enum butterfly_kind kind, uint32_t n, uint32_t rank)
@@ -124,6 +128,7 @@ struct range {
 static struct range butterfly_range(const struct butterfly *b, uint32_t v, uint32_t level,
 				    bool per_rank)
 {
+	hk_assert(level <= b->levels);
 	uint32_t shift = b->levels - level;
 	uint32_t first = butterfly_position(b, v) >> shift << shift;
 	uint32_t end = first + (1u << shift);
@@ -139,8 +144,8 @@ static struct range butterfly_range(const struct butterfly *b, uint32_t v, uint3
  * Halving: steps 2s (send the peer its half) and 2s + 1 (add the own half
  * that comes back). src and dst hold the data before and after.
  */
-static void butterfly_halve(const struct butterfly *b, bool per_rank, uint32_t i,
-			    enum hk_buf src, struct hk_span dst, struct hk_step *step)
+static void butterfly_halve(const struct butterfly *b, bool per_rank, uint32_t i, enum hk_buf src,
+			    struct hk_span dst, struct hk_step *step)
 {
 	uint32_t level = i / 2, peer = butterfly_peer(b, level);
 
@@ -213,7 +218,7 @@ static bool allreduce_outer_step(const struct hk_plan *plan, const struct butter
 	if (b->paired)
 		step_send(step, butterfly_partner(b), all_out, plan->parts);
 	else
-		step_copy(step, all_in, all_out, plan->parts);	/* n = 1 */
+		step_copy(step, all_in, all_out, plan->parts); /* n = 1 */
 	return false;
 }
 
@@ -260,8 +265,7 @@ static uint32_t halving_steps(const struct hk_plan *plan, uint32_t rank, uint32_
 static void halving_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step)
 {
-	struct butterfly b =
-		butterfly_at((enum butterfly_kind)plan->algo->variant, plan->n, rank);
+	struct butterfly b = butterfly_at((enum butterfly_kind)plan->algo->variant, plan->n, rank);
 	enum hk_buf src;
 
 	(void)lane;
@@ -272,8 +276,7 @@ static void halving_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 		return;
 	}
 	struct range mine = butterfly_range(&b, b.v, i / 2 + 1, false);
-	butterfly_halve(&b, false, i, i < 2 ? src : HK_BUF_OUT, span(HK_BUF_OUT, mine.first),
-			step);
+	butterfly_halve(&b, false, i, i < 2 ? src : HK_BUF_OUT, span(HK_BUF_OUT, mine.first), step);
 }
 
 /* ---- reducescatter: scratch slot k holds block k ---- */
@@ -394,30 +397,39 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 
 const struct hk_algo hk__algo_butterfly[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
-	  .card = { "recursive-doubling", NULL, "whole vectors with a partner twice as far each time",
-		    "flog2(n) + " DETOUR, "flog2(n) + " LEFT, "flog2(n) + " LEFT, "0",
-		    "any n; small vectors" },
-	  .steps = recdbl_steps, .step = recdbl_step },
-	{ .coll = HK_COLL_ALLREDUCE, .variant = BUTTERFLY_NEAR,
+	  .card = { "recursive-doubling", NULL,
+		    "whole vectors with a partner twice as far each time", "flog2(n) + " DETOUR,
+		    "flog2(n) + " LEFT, "flog2(n) + " LEFT, "0", "any n; small vectors" },
+	  .steps = recdbl_steps,
+	  .step = recdbl_step },
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .variant = BUTTERFLY_NEAR,
 	  .card = { "halving-doubling", "rabenseifner",
 		    "recursive halving, then recursive doubling (Rabenseifner)",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; flat networks" },
-	  .parts = butterfly_parts, .steps = halving_steps, .step = halving_step },
-	{ .coll = HK_COLL_ALLREDUCE, .variant = BUTTERFLY_SWING,
+	  .parts = butterfly_parts,
+	  .steps = halving_steps,
+	  .step = halving_step },
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .variant = BUTTERFLY_SWING,
 	  .card = { "swing", NULL, "halving-doubling with near partners on a ring or torus",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; torus and ring links" },
-	  .parts = butterfly_parts, .steps = halving_steps, .step = halving_step },
+	  .parts = butterfly_parts,
+	  .steps = halving_steps,
+	  .step = halving_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .card = { "recursive-halving", "halving", "halves with a partner half as far each time",
 		    "flog2(n) + " DETOUR, LEFT " ? 1 : (n-1)/n", "(" DOUBLED " + " LEFT "*n)/n",
 		    LEFT " ? 1 : n > 2 ? 1/2 : 0", "any n" },
-	  .scratch = reducescatter_scratch, .steps = reducescatter_steps,
+	  .scratch = reducescatter_scratch,
+	  .steps = reducescatter_steps,
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "recursive-doubling", NULL, "all it has, with a partner twice as far each time",
 		    "flog2(n) + " DETOUR, "(" DOUBLED " + " LEFT "*(n-1))/n", "0", "0", "any n" },
-	  .steps = allgather_steps, .step = allgather_step },
+	  .steps = allgather_steps,
+	  .step = allgather_step },
 	{ .card = { .name = NULL } },
 };

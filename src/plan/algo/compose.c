@@ -46,7 +46,7 @@ static uint32_t broadcast_steps(const struct hk_plan *plan, uint32_t rank, uint3
 
 	(void)lane;
 	if (v == 0)
-		return scatter_steps(n, v) + n;		/* n - 1 sends, a copy */
+		return scatter_steps(n, v) + n; /* n - 1 sends, a copy */
 	return scatter_steps(n, v) + (v == n - 1 ? n - 1 : n);
 }
 
@@ -109,7 +109,8 @@ static uint32_t reduce_steps(const struct hk_plan *plan, uint32_t rank, uint32_t
 static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			struct hk_step *step)
 {
-	struct ring ring = { .team = team_all(plan, rank, plan->root), .blocks = { 0, 1, 1 },
+	struct ring ring = { .team = team_all(plan, rank, plan->root),
+			     .blocks = { 0, 1, 1 },
 			     .src = HK_BUF_IN };
 	uint32_t n = plan->n, v = ring.team.me, nkids = hk__binomial_nkids(n, v);
 	enum hk_buf sums = v ? HK_BUF_SCRATCH : HK_BUF_OUT;
@@ -135,13 +136,18 @@ const struct hk_algo hk__algo_compose[] = {
 	{ .coll = HK_COLL_BROADCAST,
 	  .card = { "scatter-allgather", "van-de-geijn", "binomial scatter, then ring allgather",
 		    "n-1", "2*(n-1)/n", "0", "0", "any n; large vectors" },
-	  .parts = compose_parts, .steps = broadcast_steps, .step = broadcast_step },
-	{ .coll = HK_COLL_REDUCE, .slots = RING_SLOTS,
+	  .parts = compose_parts,
+	  .steps = broadcast_steps,
+	  .step = broadcast_step },
+	{ .coll = HK_COLL_REDUCE,
+	  .slots = RING_SLOTS,
 	  .card = { "reducescatter-gather", "rabenseifner",
 		    "ring reduce-scatter, then binomial gather", "flog2(n) + n-1",
 		    "(n-1 + max(n - pow2(n-1), pow2(n-1)/2))/n", "(n-1)/n",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "any n; large vectors" },
-	  .parts = compose_parts, .scratch = reduce_scratch, .steps = reduce_steps,
+	  .parts = compose_parts,
+	  .scratch = reduce_scratch,
+	  .steps = reduce_steps,
 	  .step = reduce_step },
 	{ .card = { .name = NULL } },
 };

@@ -67,8 +67,7 @@ static void dbtree_node(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 
 	*node = (struct tree_node){ .has_parent = label != 0 };
 	if (node->has_parent)
-		node->parent =
-			(struct hk_port){ dbtree_rank(n, t, label_parent(n, label)), lane };
+		node->parent = (struct hk_port){ dbtree_rank(n, t, label_parent(n, label)), lane };
 	node->nkids = label_kids(n, label, kids);
 	for (uint32_t k = 0; k < node->nkids; k++)
 		node->kids[k] = (struct hk_port){ dbtree_rank(n, t, kids[k]), lane };
@@ -108,9 +107,12 @@ static uint32_t dbtree_parts(const struct hk_plan *plan)
 }
 
 const struct hk_algo hk__algo_dbtree[] = {
-	{ .coll = HK_COLL_ALLREDUCE, .nlanes = 4,
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .nlanes = 4,
 	  .card = { "double-tree", "double-binary-tree", "two binary trees, half the vector each",
 		    "2*clog2(n)", "min(n, 4)/2", "n > 2 ? 1 : 1/2", "0", "any n; many nodes" },
-	  .parts = dbtree_parts, .steps = allreduce_steps, .step = allreduce_step },
+	  .parts = dbtree_parts,
+	  .steps = allreduce_steps,
+	  .step = allreduce_step },
 	{ .card = { .name = NULL } },
 };

@@ -95,8 +95,10 @@ static void oneshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 		step_send(step, team_port(&team, team_next(&team, i + 1)), span(HK_BUF_IN, 0), 1);
 		return;
 	}
-	struct accumulate acc = { .team = team, .in = span(HK_BUF_IN, 0),
-				  .out = span(HK_BUF_OUT, 0), .scratch = span(HK_BUF_SCRATCH, 0),
+	struct accumulate acc = { .team = team,
+				  .in = span(HK_BUF_IN, 0),
+				  .out = span(HK_BUF_OUT, 0),
+				  .scratch = span(HK_BUF_SCRATCH, 0),
 				  .count = 1 };
 	hk__accumulate_step(&acc, i - (plan->n - 1), step);
 }
@@ -119,9 +121,11 @@ static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32
 		step_send(step, team_port(&team, peer), span(HK_BUF_IN, peer), 1);
 		return;
 	}
-	struct accumulate acc = { .team = team, .in = span(HK_BUF_IN, rank),
+	struct accumulate acc = { .team = team,
+				  .in = span(HK_BUF_IN, rank),
 				  .out = span(HK_BUF_OUT, out_slot),
-				  .scratch = span(HK_BUF_SCRATCH, 0), .count = 1 };
+				  .scratch = span(HK_BUF_SCRATCH, 0),
+				  .count = 1 };
 	hk__accumulate_step(&acc, i - (plan->n - 1), step);
 }
 
@@ -252,31 +256,43 @@ const struct hk_algo hk__algo_direct[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .card = { "one-shot", NULL, "all send all, all add all", "1", "n-1", "n-1",
 		    "n > 2 ? 1 : 0", "any n; small vectors, few ranks" },
-	  .scratch = direct_acc_scratch, .steps = oneshot_steps, .step = oneshot_step },
+	  .scratch = direct_acc_scratch,
+	  .steps = oneshot_steps,
+	  .step = oneshot_step },
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .card = { "two-shot", "direct", "direct reduce-scatter, then direct allgather", "2",
 		    "2*(n-1)/n", "(n-1)/n", "n > 2 ? 1/n : 0", "any n; full mesh" },
-	  .parts = direct_n_parts, .scratch = direct_acc_scratch, .steps = twoshot_steps,
+	  .parts = direct_n_parts,
+	  .scratch = direct_acc_scratch,
+	  .steps = twoshot_steps,
 	  .step = twoshot_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .card = { "direct", NULL, "every block straight to its owner, who adds in rank order",
 		    "1", "(n-1)/n", "(n-1)/n", "n > 2 ? 1/n : 0", "any n; full mesh" },
-	  .scratch = direct_acc_scratch, .steps = reducescatter_steps, .step = reducescatter_step },
+	  .scratch = direct_acc_scratch,
+	  .steps = reducescatter_steps,
+	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "direct", NULL, "every block straight to everybody", "1", "(n-1)/n", "0", "0",
 		    "any n; full mesh" },
-	  .steps = allgather_steps, .step = allgather_step },
-	{ .coll = HK_COLL_ALLTOALL, .flags = HK_ALGO_NOT_INPLACE, .nlanes = 2,
+	  .steps = allgather_steps,
+	  .step = allgather_step },
+	{ .coll = HK_COLL_ALLTOALL,
+	  .flags = HK_ALGO_NOT_INPLACE,
+	  .nlanes = 2,
 	  .card = { "direct", "linear", "all blocks at once, one lane each way", "1", "(n-1)/n",
 		    "0", "0", "any n" },
-	  .steps = alltoall_steps, .step = alltoall_step },
+	  .steps = alltoall_steps,
+	  .step = alltoall_step },
 	{ .coll = HK_COLL_GATHER,
 	  .card = { "direct", "linear", "every block straight to the root", "1", "1/n", "0", "0",
 		    "any n" },
-	  .steps = rooted_steps, .step = gather_step },
+	  .steps = rooted_steps,
+	  .step = gather_step },
 	{ .coll = HK_COLL_SCATTER,
 	  .card = { "direct", "linear", "every block straight from the root", "1", "(n-1)/n", "0",
 		    "0", "any n" },
-	  .steps = rooted_steps, .step = scatter_step },
+	  .steps = rooted_steps,
+	  .step = scatter_step },
 	{ .card = { .name = NULL } },
 };

@@ -105,8 +105,7 @@ static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32
 	enum hk_buf src = k == 0 ? HK_BUF_IN : HK_BUF_SCRATCH;
 	uint32_t next = team_next(&team, 1u << k), prev = team_prev(&team, 1u << k);
 	if (i % 2 == 0)
-		step_send(step, team_port(&team, prev), pat_span(src, prev, n, k),
-			  pat_count(n, k));
+		step_send(step, team_port(&team, prev), pat_span(src, prev, n, k), pat_count(n, k));
 	else
 		step_recv_reduce(step, team_port(&team, next), pat_span(src, rank, n, k),
 				 k + 1 == hk__clog2(n) ? span(HK_BUF_OUT, 0)
@@ -117,12 +116,15 @@ static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32
 const struct hk_algo hk__algo_pat[] = {
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .card = { "pat", NULL, "parallel aggregated trees, the nearest partner first", "clog2(n)",
-		    "(n-1)/n", "(n-1)/n", "n > 2 ? ceil(n/2)/n : 0", "any n; small blocks at scale" },
-	  .scratch = reducescatter_scratch, .steps = reducescatter_steps,
+		    "(n-1)/n", "(n-1)/n", "n > 2 ? ceil(n/2)/n : 0",
+		    "any n; small blocks at scale" },
+	  .scratch = reducescatter_scratch,
+	  .steps = reducescatter_steps,
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "pat", NULL, "parallel aggregated trees, the farthest partner first",
 		    "clog2(n)", "(n-1)/n", "0", "0", "any n; small blocks at scale" },
-	  .steps = allgather_steps, .step = allgather_step },
+	  .steps = allgather_steps,
+	  .step = allgather_step },
 	{ .card = { .name = NULL } },
 };

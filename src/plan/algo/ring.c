@@ -113,8 +113,10 @@ void hk__ring_allreduce_step(const struct ring *ring, uint32_t i, struct hk_step
 
 static struct ring ring_all(const struct hk_plan *plan, uint32_t rank)
 {
-	return (struct ring){ .team = team_all(plan, rank, 0), .blocks = { 0, 1, 1 },
-			      .src = HK_BUF_IN, .dst = HK_BUF_OUT };
+	return (struct ring){ .team = team_all(plan, rank, 0),
+			      .blocks = { 0, 1, 1 },
+			      .src = HK_BUF_IN,
+			      .dst = HK_BUF_OUT };
 }
 
 static uint32_t ring_parts(const struct hk_plan *plan)
@@ -171,17 +173,24 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 }
 
 const struct hk_algo hk__algo_ring[] = {
-	{ .coll = HK_COLL_ALLREDUCE, .slots = RING_SLOTS,
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .slots = RING_SLOTS,
 	  .card = { "ring", NULL, "reduce-scatter round the ring, then allgather round it",
 		    "2*(n-1)", "2*(n-1)/n", "(n-1)/n", "0", "any n; large vectors" },
-	  .parts = ring_parts, .steps = allreduce_steps, .step = allreduce_step },
-	{ .coll = HK_COLL_REDUCESCATTER, .slots = RING_SLOTS,
+	  .parts = ring_parts,
+	  .steps = allreduce_steps,
+	  .step = allreduce_step },
+	{ .coll = HK_COLL_REDUCESCATTER,
+	  .slots = RING_SLOTS,
 	  .card = { "ring", NULL, "partial sums travel to their owner round the ring", "n-1",
 		    "(n-1)/n", "(n-1)/n", "0", "any n; large blocks" },
-	  .steps = reducescatter_steps, .step = reducescatter_step },
-	{ .coll = HK_COLL_ALLGATHER, .slots = RING_SLOTS,
+	  .steps = reducescatter_steps,
+	  .step = reducescatter_step },
+	{ .coll = HK_COLL_ALLGATHER,
+	  .slots = RING_SLOTS,
 	  .card = { "ring", NULL, "blocks travel round the ring", "n-1", "(n-1)/n", "0", "0",
 		    "any n; large blocks" },
-	  .steps = allgather_steps, .step = allgather_step },
+	  .steps = allgather_steps,
+	  .step = allgather_step },
 	{ .card = { .name = NULL } },
 };

@@ -80,6 +80,7 @@ uint32_t hk__tree_fanout_steps(const struct tree_node *node)
 void hk__tree_fanout_step(const struct tree_node *node, struct hk_span src, struct hk_span dst,
 			  uint32_t count, uint32_t i, struct hk_step *step)
 {
+	hk_assert(i <= node->nkids && node->nkids <= TREE_KIDS_MAX);
 	if (!node->has_parent && i == node->nkids)
 		step_copy(step, src, dst, count);
 	else if (!node->has_parent)
@@ -121,7 +122,11 @@ void hk__tree_fanin_step(const struct tree_node *node, struct hk_span src, struc
 
 /* ---- broadcast and reduce, on three kinds of trees ---- */
 
-enum { TREE_BINOMIAL, TREE_CHAIN, TREE_TWOLEVEL };
+enum {
+	TREE_BINOMIAL,
+	TREE_CHAIN,
+	TREE_TWOLEVEL
+};
 
 /* Binomial across nodes on the root's rail, and in each node below that rail. */
 static void tree_twolevel(const struct hk_plan *plan, uint32_t rank, struct tree_node *tree)
@@ -197,8 +202,8 @@ static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 
 	(void)lane;
 	tree_of(plan, rank, &node);
-	hk__tree_fanin_step(&node, span(HK_BUF_IN, 0), span(HK_BUF_SCRATCH, 0),
-			    span(HK_BUF_OUT, 0), i, step);
+	hk__tree_fanin_step(&node, span(HK_BUF_IN, 0), span(HK_BUF_SCRATCH, 0), span(HK_BUF_OUT, 0),
+			    i, step);
 }
 
 /* ---- gather and scatter: member v's scratch slot k is the block of v + k ---- */
@@ -279,41 +284,62 @@ static void scatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 }
 
 const struct hk_algo hk__algo_tree[] = {
-	{ .coll = HK_COLL_BROADCAST, .variant = TREE_BINOMIAL,
+	{ .coll = HK_COLL_BROADCAST,
+	  .variant = TREE_BINOMIAL,
 	  .card = { "binomial", "tree", "down a binomial tree, the largest subtree first",
 		    "flog2(n)", "clog2(n)", "0", "0", "any n; small vectors" },
-	  .steps = broadcast_steps, .step = broadcast_step },
-	{ .coll = HK_COLL_BROADCAST, .variant = TREE_CHAIN,
-	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1",
-		    "1", "0", "0", "any n; large vectors" },
-	  .steps = broadcast_steps, .step = broadcast_step },
-	{ .coll = HK_COLL_REDUCE, .variant = TREE_BINOMIAL,
+	  .steps = broadcast_steps,
+	  .step = broadcast_step },
+	{ .coll = HK_COLL_BROADCAST,
+	  .variant = TREE_CHAIN,
+	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1", "1",
+		    "0", "0", "any n; large vectors" },
+	  .steps = broadcast_steps,
+	  .step = broadcast_step },
+	{ .coll = HK_COLL_REDUCE,
+	  .variant = TREE_BINOMIAL,
 	  .card = { "binomial", "tree", "up a binomial tree, the smallest subtree first",
 		    "flog2(n)", "1", "clog2(n)", "n > 6 ? 1 : 0", "any n; small vectors" },
-	  .scratch = reduce_scratch, .steps = reduce_steps, .step = reduce_step },
-	{ .coll = HK_COLL_REDUCE, .variant = TREE_CHAIN,
-	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1",
-		    "1", "1", "0", "any n; large vectors" },
-	  .steps = reduce_steps, .step = reduce_step },
-	{ .coll = HK_COLL_BROADCAST, .flags = HK_ALGO_NODES, .variant = TREE_TWOLEVEL,
+	  .scratch = reduce_scratch,
+	  .steps = reduce_steps,
+	  .step = reduce_step },
+	{ .coll = HK_COLL_REDUCE,
+	  .variant = TREE_CHAIN,
+	  .card = { "chain", "pipeline", "from rank to rank; slices make it a pipeline", "n-1", "1",
+		    "1", "0", "any n; large vectors" },
+	  .steps = reduce_steps,
+	  .step = reduce_step },
+	{ .coll = HK_COLL_BROADCAST,
+	  .flags = HK_ALGO_NODES,
+	  .variant = TREE_TWOLEVEL,
 	  .card = { "two-level", NULL, "binomial across nodes, then in every node",
 		    "flog2(N) + flog2(g)", "clog2(N) + clog2(g)", "0", "0", "n = N nodes of g" },
-	  .steps = broadcast_steps, .step = broadcast_step },
-	{ .coll = HK_COLL_REDUCE, .flags = HK_ALGO_NODES, .variant = TREE_TWOLEVEL,
+	  .steps = broadcast_steps,
+	  .step = broadcast_step },
+	{ .coll = HK_COLL_REDUCE,
+	  .flags = HK_ALGO_NODES,
+	  .variant = TREE_TWOLEVEL,
 	  .card = { "two-level", NULL, "binomial in every node, then across nodes",
 		    "flog2(N) + flog2(g)", "1", "clog2(N) + clog2(g)",
-		    "min(1, (N > 1)*(g > 2) + (N > 3)*(g > 1) + (N > 6) + (g > 6))", "n = N nodes of g" },
-	  .scratch = reduce_scratch, .steps = reduce_steps, .step = reduce_step },
+		    "min(1, (N > 1)*(g > 2) + (N > 3)*(g > 1) + (N > 6) + (g > 6))",
+		    "n = N nodes of g" },
+	  .scratch = reduce_scratch,
+	  .steps = reduce_steps,
+	  .step = reduce_step },
 	{ .coll = HK_COLL_GATHER,
 	  .card = { "binomial", "tree", "subtrees are gathered on the way to the root", "flog2(n)",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "0",
 		    "n > 3 ? max(n - pow2(n-1), pow2(n-1)/2)/n : 0",
 		    "any n; v: inner ranks know the counts below them" },
-	  .scratch = blocks_scratch, .steps = blocks_steps, .step = gather_step },
+	  .scratch = blocks_scratch,
+	  .steps = blocks_steps,
+	  .step = gather_step },
 	{ .coll = HK_COLL_SCATTER,
 	  .card = { "binomial", "tree", "subtrees are split on the way from the root", "flog2(n)",
 		    "(n-1)/n", "0", "n > 3 ? max(n - pow2(n-1), pow2(n-1)/2)/n : 0",
 		    "any n; v: inner ranks know the counts below them" },
-	  .scratch = blocks_scratch, .steps = blocks_steps, .step = scatter_step },
+	  .scratch = blocks_scratch,
+	  .steps = blocks_steps,
+	  .step = scatter_step },
 	{ .card = { .name = NULL } },
 };

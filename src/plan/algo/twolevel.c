@@ -32,7 +32,12 @@ static struct place place_of(const struct hk_plan *plan, uint32_t rank)
 
 /* ---- allreduce "split-rail": part device * N + node is whole at that rank ---- */
 
-enum { ALLREDUCE_REDUCE, ALLREDUCE_RAIL, ALLREDUCE_GATHER, ALLREDUCE_LANES };
+enum {
+	ALLREDUCE_REDUCE,
+	ALLREDUCE_RAIL,
+	ALLREDUCE_GATHER,
+	ALLREDUCE_LANES
+};
 
 static uint32_t allreduce_parts(const struct hk_plan *plan)
 {
@@ -80,9 +85,11 @@ static void allreduce_reduce_step(const struct place *at, const struct team *nod
 		return;
 	}
 	uint32_t own = at->device * at->nodes;
-	struct accumulate acc = { .team = *node, .in = span(HK_BUF_IN, own),
+	struct accumulate acc = { .team = *node,
+				  .in = span(HK_BUF_IN, own),
 				  .out = span(HK_BUF_OUT, own),
-				  .scratch = span(HK_BUF_SCRATCH, 0), .count = at->nodes };
+				  .scratch = span(HK_BUF_SCRATCH, 0),
+				  .count = at->nodes };
 	hk__accumulate_step(&acc, i - (at->g - 1), step);
 }
 
@@ -107,7 +114,8 @@ static void allreduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 	struct team node = team_node(plan, rank, 0);
 	struct ring rail = { .team = team_rail(plan, rank, 0),
 			     .blocks = { at.device * at.nodes, 1, 1 },
-			     .src = HK_BUF_OUT, .dst = HK_BUF_OUT };
+			     .src = HK_BUF_OUT,
+			     .dst = HK_BUF_OUT };
 
 	node.lane = rail.team.lane = lane;
 	if (lane == ALLREDUCE_REDUCE)
@@ -136,7 +144,8 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 
 	if (lane == 0) {
 		struct ring rail = { .team = team_rail(plan, rank, 0),
-				     .blocks = { at.device, 1, at.g }, .dst = HK_BUF_OUT };
+				     .blocks = { at.device, 1, at.g },
+				     .dst = HK_BUF_OUT };
 
 		hk__ring_allgather_step(&rail, span(HK_BUF_IN, 0), i, step);
 		return;
@@ -233,20 +242,33 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 #define GRID "n = N nodes of g"
 
 const struct hk_algo hk__algo_twolevel[] = {
-	{ .coll = HK_COLL_ALLREDUCE, .flags = HK_ALGO_NODES, .slots = RING_SLOTS, .nlanes = ALLREDUCE_LANES,
+	{ .coll = HK_COLL_ALLREDUCE,
+	  .flags = HK_ALGO_NODES,
+	  .slots = RING_SLOTS,
+	  .nlanes = ALLREDUCE_LANES,
 	  .card = { "two-level", "split-rail", "direct in the node, ring on each rail",
 		    "2*(g > 1) + 2*(N-1)", "2*(g-1)/g + 2*(N-1)/n", "(g-1)/g + (N-1)/n",
 		    "g > 2 ? 1/g : 0", GRID },
-	  .parts = allreduce_parts, .scratch = allreduce_scratch, .steps = allreduce_steps,
+	  .parts = allreduce_parts,
+	  .scratch = allreduce_scratch,
+	  .steps = allreduce_steps,
 	  .step = allreduce_step },
-	{ .coll = HK_COLL_ALLGATHER, .flags = HK_ALGO_NODES, .slots = RING_SLOTS, .nlanes = 2,
+	{ .coll = HK_COLL_ALLGATHER,
+	  .flags = HK_ALGO_NODES,
+	  .slots = RING_SLOTS,
+	  .nlanes = 2,
 	  .card = { "two-level", NULL, "ring on each rail, then direct in the node",
 		    "(g > 1) + N-1", "(N-1)/n + (g-1)/g", "0", "0", GRID },
-	  .steps = allgather_steps, .step = allgather_step },
-	{ .coll = HK_COLL_ALLTOALL, .flags = HK_ALGO_NODES | HK_ALGO_NOT_INPLACE, .nlanes = 2,
+	  .steps = allgather_steps,
+	  .step = allgather_step },
+	{ .coll = HK_COLL_ALLTOALL,
+	  .flags = HK_ALGO_NODES | HK_ALGO_NOT_INPLACE,
+	  .nlanes = 2,
 	  .card = { "two-level", NULL, "gathered by rail in the node, then across on each rail",
 		    "(g > 1) + (N > 1)", "(g-1)/g + (N-1)/N", "0", "1",
 		    GRID "; v: every rank knows all counts" },
-	  .scratch = alltoall_scratch, .steps = alltoall_steps, .step = alltoall_step },
+	  .scratch = alltoall_scratch,
+	  .steps = alltoall_steps,
+	  .step = alltoall_step },
 	{ .card = { .name = NULL } },
 };
