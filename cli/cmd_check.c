@@ -52,6 +52,7 @@ struct check_run {
 	bool counting; /* the first pass only counts */
 	bool progress, wrong;
 	double started, shown;
+	struct hk_plan_info now; /* the plan that is being proved */
 };
 
 static double check_now(void)
@@ -64,16 +65,20 @@ static double check_now(void)
 
 /* ---- output ---- */
 
-static void check_progress(struct check_run *run, const char *what, const char *algo, uint32_t n)
+/* One line, written over itself: how many plans, and how far this one is. */
+static void check_progress(void *ctx, uint64_t done, uint64_t total)
 {
+	struct check_run *run = ctx;
 	double now = check_now();
 
 	if (!run->progress || now - run->shown < 0.1)
 		return;
 	run->shown = now;
-	fprintf(stderr, "\r\033[K%3.0f %%  %llu of %llu plans: %s %s, %u ranks",
-		100.0 * (double)run->done / (double)(run->total ? run->total : 1),
-		(unsigned long long)run->done, (unsigned long long)run->total, what, algo, n);
+	fprintf(stderr, "\r\033[K%llu of %llu plans: %s %s, %u ranks, step %llu of %llu (%.0f %%)",
+		(unsigned long long)run->done, (unsigned long long)run->total,
+		hk_coll_name(run->now.coll), run->now.algo, run->now.nranks,
+		(unsigned long long)done, (unsigned long long)total,
+		100.0 * (double)done / (double)(total ? total : 1));
 	fflush(stderr);
 }
 
@@ -81,7 +86,6 @@ static void check_progress_end(struct check_run *run)
 {
 	if (run->progress && run->shown > 0)
 		fputs("\r\033[K", stderr);
-	run->shown = 0;
 }
 
 static void check_json_cost(const struct hk_check_report *report)
@@ -197,13 +201,15 @@ static bool check_prove(struct check_run *run, const struct check_case *at,
 	struct hk_plan_info info;
 
 	hk_plan_describe(plan, &info);
+	run->now = info;
 	run->row.inplace &= info.inplace;
 	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
 		struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
 		struct hk_check_report report;
 
 		opts.inplace = inplace;
-		check_progress(run, hk_coll_name(info.coll), info.algo, info.nranks);
+		opts.progress = check_progress;
+		opts.ctx = run;
 		enum hk_status status = hk_check(plan, &opts, &report);
 		if (status != HK_OK && status != HK_EREFUSED) {
 			check_progress_end(run);
@@ -396,7 +402,8 @@ static void check_print_end(struct check_run *run)
 		printf("%llu of %llu plans REFUSED in %.2f s\n", (unsigned long long)run->refused,
 		       (unsigned long long)(run->proved + run->refused), seconds);
 	else
-		printf("%llu plan%s proved in %.2f s, each for every size, count and slice\n",
+		printf("%llu plan%s proved in %.2f s, for every size (uneven, zero, v) and "
+		       "slicing\n",
 		       (unsigned long long)run->proved, run->proved == 1 ? "" : "s", seconds);
 }
 

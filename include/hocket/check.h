@@ -36,8 +36,11 @@ struct hk_check_opts {
 	bool set_slots;		/* with `slots` below, not the plan's own */
 	uint32_t slots;		/* 0: a send waits for its receive (rendezvous) */
 	const struct hk_alloc *alloc;
+	/* Called now and then, from the calling thread, with steps done and in all. */
+	void (*progress)(void *ctx, uint64_t done, uint64_t total);
+	void *ctx;
 };
-#define HK_CHECK_OPTS_INIT { sizeof(struct hk_check_opts), false, false, 0, NULL }
+#define HK_CHECK_OPTS_INIT { sizeof(struct hk_check_opts), false, false, 0, NULL, NULL, NULL }
 
 /*
  * What a plan costs, counted on the plan. Chunks are what the collective

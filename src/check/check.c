@@ -78,6 +78,7 @@ static enum hk_status proof_init_lanes(struct proof *proof)
 
 			*lane = (struct lane){ .rank = r, .index = id - proof->lane_base[r] };
 			lane->nsteps = hk_plan_steps(proof->plan, r, lane->index);
+			proof->steps_total += lane->nsteps;
 			lane->payload.at = lane->holds = HK_NONE;
 			if (proof->know_words == 0)
 				continue;
@@ -173,7 +174,7 @@ static void proof_report_cost(struct proof *proof)
 {
 	struct hk_check_cost *cost = &proof->report->cost;
 
-	*cost = (struct hk_check_cost){ .steps_total = proof->steps_total,
+	*cost = (struct hk_check_cost){ .steps_total = proof->steps_done,
 					.messages = proof->messages_sent,
 					.critical = proof->critical,
 					.chunks = hk__plan_chunks(proof->plan) };
@@ -226,6 +227,7 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 			       .alloc = opts.alloc ? opts.alloc : &hk__alloc_default,
 			       .inplace = opts.inplace,
 			       .slots = opts.set_slots ? opts.slots : plan->slots,
+			       .opts = &opts,
 			       .report = &report };
 	enum hk_status status = proof_init(&proof);
 	if (status == HK_OK)

@@ -20,6 +20,9 @@
 
 #include <string.h>
 
+/* How often progress is told: some ten times a second. */
+#define RUN_STEPS_PER_CALL 65536
+
 /* ---- the pool of payloads ---- */
 
 static uint32_t *pool_words(const struct proof *proof, uint32_t at)
@@ -419,13 +422,20 @@ static enum hk_status step_store(struct proof *proof, struct lane *lane)
 	return status;
 }
 
+static void run_tell_progress(const struct proof *proof)
+{
+	if (proof->opts->progress)
+		proof->opts->progress(proof->opts->ctx, proof->steps_done, proof->steps_total);
+}
+
 static void lane_next(struct proof *proof, struct lane *lane)
 {
 	payload_free(proof, &lane->payload);
 	channel_release(proof, lane);
 	lane->at++;
 	lane->entered = false;
-	proof->steps_total++;
+	if (++proof->steps_done % RUN_STEPS_PER_CALL == 0)
+		run_tell_progress(proof);
 	for (uint32_t l = proof->lane_base[lane->rank]; l < proof->lane_base[lane->rank + 1]; l++)
 		if (proof->lanes[l].wait == LANE_WAITS_STEP)
 			lane_wake(proof, l);
@@ -535,6 +545,7 @@ static enum hk_status run_check_drained(struct proof *proof)
 
 enum hk_status hk__run(struct proof *proof)
 {
+	run_tell_progress(proof);
 	for (uint32_t i = 0; i < proof->nlanes; i++)
 		lane_wake(proof, i);
 	hk_assert(proof->nlanes > 0 || proof->queue_count == 0);

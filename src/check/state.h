@@ -99,6 +99,7 @@ struct proof {
 	const struct hk_alloc *alloc;
 	bool inplace;
 	uint32_t slots;
+	const struct hk_check_opts *opts;
 	struct hk_check_report *report;
 
 	struct values values;
@@ -124,7 +125,7 @@ struct proof {
 	struct tally *tallies;		/* per rank */
 	uint64_t messages_sent;
 	uint32_t critical;
-	uint64_t steps_total;
+	uint64_t steps_done, steps_total;
 
 	uint32_t *marks;		/* [slot]: which chunk of this step writes it */
 	uint32_t nmarks;

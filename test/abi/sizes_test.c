@@ -42,7 +42,7 @@ TEST(installed)
 TEST(installed_options)
 {
 	CHECK_EQ(sizeof(struct hk_plan_opts), 48);
-	CHECK_EQ(sizeof(struct hk_check_opts), 24);
+	CHECK_EQ(sizeof(struct hk_check_opts), 40);
 	CHECK_EQ(sizeof(struct hk_print_opts), 16);
 	CHECK_EQ(offsetof(struct hk_plan_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_check_opts, size), 0);
@@ -60,6 +60,6 @@ TEST(initialisers)
 	CHECK_EQ(check.size, sizeof(check));
 	CHECK_EQ(print.size, sizeof(print));
 	CHECK(!plan.algo && !plan.msgs && !plan.alloc);
-	CHECK(!check.inplace && !check.set_slots && !check.alloc);
+	CHECK(!check.inplace && !check.set_slots && !check.alloc && !check.progress);
 	CHECK_EQ(print.rank, HK_NONE);
 }

@@ -558,6 +558,34 @@ TEST(every_allocation_may_fail)
 	}
 }
 
+static void count_progress(void *ctx, uint64_t done, uint64_t total)
+{
+	uint64_t *seen = ctx;
+
+	CHECK(done <= total);
+	CHECK(done == 0 || done > seen[1]);
+	CHECK_EQ(total, 256 * (2 * 256 - 1));
+	seen[0]++;
+	seen[1] = done;
+}
+
+TEST(progress_is_told)
+{
+	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
+	struct hk_plan_opts plan_opts = HK_PLAN_OPTS_INIT;
+	struct hk_check_report report;
+	struct hk_plan *plan;
+	uint64_t seen[2] = { 0 };
+
+	plan_opts.algo = "ring";
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 256, &plan_opts, NULL, &plan), HK_OK);
+	opts.progress = count_progress;
+	opts.ctx = seen;
+	CHECK_EQ(hk_check(plan, &opts, &report), HK_OK);
+	CHECK_EQ(seen[0], 2); /* at the start, and after 65536 of 130816 steps */
+	hk_plan_destroy(plan);
+}
+
 TEST(options_of_another_version)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
