@@ -65,6 +65,12 @@ format-check: ## what clang-format would change
 	@scripts/setup format
 	@clang-format --dry-run --Werror $(SOURCES)
 
+mutants: ## breaks every plan in every way and prints what was refused
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target prop_mutation
+	@build/test/prop_mutation
+
 check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
@@ -75,5 +81,5 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check check-fresh \
+.PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants check-fresh \
 	clean help
