@@ -60,7 +60,7 @@ void hk__explain_ranks(uint32_t *ranks, uint32_t count, struct hk__text *text)
 static void explain_sum(const struct proof *proof, const uint32_t *inputs, uint32_t count,
 			struct hk__text *text)
 {
-	uint32_t ranks[EXPLAIN_INPUTS_MAX], slot = 0, twice = HK_NONE;
+	uint32_t ranks[EXPLAIN_INPUTS_MAX] = { 0 }, slot = 0, twice = HK_NONE;
 	bool mixed = false;
 
 	for (uint32_t i = 0; i < count; i++) {

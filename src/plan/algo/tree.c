@@ -80,10 +80,12 @@ uint32_t hk__tree_fanout_steps(const struct tree_node *node)
 void hk__tree_fanout_step(const struct tree_node *node, struct hk_span src, struct hk_span dst,
 			  uint32_t count, uint32_t i, struct hk_step *step)
 {
-	hk_assert(i <= node->nkids && node->nkids <= TREE_KIDS_MAX);
-	if (!node->has_parent && i == node->nkids)
+	if (!node->has_parent && i == node->nkids) {
 		step_copy(step, src, dst, count);
-	else if (!node->has_parent)
+		return;
+	}
+	hk_assert(i < TREE_KIDS_MAX);
+	if (!node->has_parent)
 		step_send(step, node->kids[i], src, count);
 	else if (i > 0)
 		step_send(step, node->kids[i], dst, count);
