@@ -7,22 +7,17 @@
  *	 round 1  ●──c2+───▶●──c0+───▶│
  *	          │◀───────c1+────────●
  *
- * The plan is run once, without time: a message belongs to the round after the
- * last message its sender had to receive before. The run obeys lanes, channels
- * and dependencies, and knows which chunk every slot holds, so what an arrow
- * carries is what would really travel. A plan that gets stuck is drawn up to
- * there. Pictures are for small plans; everything here is bounded.
+ * Owns what is seen: columns, rows, the names of messages, the legend, and who
+ * is stuck where. Which messages there are, in which rounds and with which
+ * chunks, comes from picture_run.c. A plan that gets stuck is drawn up to there.
  */
+#include "plan/picture.h"
 #include "plan/print.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define PICTURE_RANKS_MAX 16u
 #define PICTURE_ROUNDS_MAX 128u
-#define PICTURE_STEPS_MAX (1u << 13)
-#define PICTURE_SLOTS_MAX (1u << 16)
-#define PICTURE_LABELS_MAX (1u << 20) /* chunks in all messages together */
 #define PICTURE_WIDTH_MAX 102
 #define PICTURE_MARGIN 12
 #define PICTURE_PITCH_MIN 10u
@@ -30,414 +25,10 @@
 #define PICTURE_LABEL_MAX 48
 #define PICTURE_STUCK_MAX 8 /* waiting lanes that are listed */
 
-struct picture_lane {
-	struct hk_port port;
-	uint32_t nsteps;
-	uint32_t at;	     /* the step it is in */
-	uint32_t first_step; /* of all steps, in picture->rounds */
-	uint32_t round;	     /* of the last message that had to come first */
-	uint32_t carried;    /* labels between the halves of a fused step */
-	uint32_t sent;	     /* its message, or HK_NONE */
-	uint32_t holds;	     /* the message whose slot it uses, or HK_NONE */
-};
-
-/* A FIFO of messages on their way, linked. */
-struct picture_channel {
-	uint32_t first;
-	uint32_t last;
-	uint32_t queued;
-	uint32_t used; /* slots: queued, or held by the step that received */
-};
-
-struct picture_msg {
-	uint32_t round;
-	uint32_t from;
-	uint32_t from_lane;
-	uint32_t to;
-	uint32_t first_label; /* in picture->labels */
-	uint32_t count;
-	uint32_t next;	 /* in its channel */
-	uint32_t number; /* in the order of sending */
-	uint32_t channel;
-	bool received;
-	bool reduced; /* by the step that received it */
-	bool over;    /* that step is over */
-	bool drawn;
-};
-
-struct picture {
-	const struct hk_plan *plan;
-	struct hk_why *why;
-	uint32_t nsteps;
-	uint32_t nslots;
-	uint32_t nlost;	 /* messages that nobody received */
-	uint32_t pitch;	 /* characters from rank to rank */
-	bool show_lanes; /* lanes other than 0 send */
-	bool some_reduced;
-	bool some_short;  /* labels that had to be shortened */
-	uint32_t *rounds; /* when each step was over */
-	uint32_t *held;	  /* the symbol in each slot; HK_NONE: none */
-	uint32_t lane_first[PICTURE_RANKS_MAX];
-	uint32_t slot_first[PICTURE_RANKS_MAX][HK_BUF_SCRATCH + 1];
-	struct hk__array lanes;	    /* struct picture_lane */
-	struct hk__array channels;  /* struct picture_channel */
-	struct hk__array msgs;	    /* struct picture_msg */
-	struct hk__array labels;    /* uint32_t: symbols that messages carry */
-	struct hk__hash channel_of; /* ports to channel */
-};
-
-static struct picture_msg *picture_msg(const struct picture *picture, uint32_t i)
-{
-	return hk__array_at(&picture->msgs, i);
-}
-
-/* ---- setting up ---- */
-
-static enum hk_status picture_count_rank(struct picture *picture, uint32_t rank)
-{
-	const struct hk_plan *plan = picture->plan;
-	struct hk_step step;
-
-	for (uint32_t l = 0; l < hk_plan_lanes(plan, rank); l++) {
-		uint32_t nsteps = hk_plan_steps(plan, rank, l);
-
-		if (nsteps > PICTURE_STEPS_MAX - picture->nsteps)
-			return hk__why(picture->why, HK_ELIMIT,
-				       "more than %u steps: too many for a picture",
-				       PICTURE_STEPS_MAX);
-		picture->nsteps += nsteps;
-		for (uint32_t i = 0; i < nsteps; i++) {
-			hk_plan_step(plan, rank, l, i, &step);
-			const char *fault = hk__step_fault(plan, rank, &step);
-			if (fault)
-				return hk__why(picture->why, HK_EINVAL,
-					       "rank %u lane %u step %u: %s %s", rank, l, i,
-					       hk_op_name(step.op), fault);
-		}
-	}
-	for (enum hk_buf buf = HK_BUF_IN; buf <= HK_BUF_SCRATCH; buf++) {
-		uint32_t nslots = hk_plan_slots(plan, rank, buf);
-
-		if (nslots > PICTURE_SLOTS_MAX - picture->nslots)
-			return hk__why(picture->why, HK_ELIMIT,
-				       "more than %u slots: too many for a picture",
-				       PICTURE_SLOTS_MAX);
-		picture->slot_first[rank][buf] = picture->nslots;
-		picture->nslots += nslots;
-	}
-	return HK_OK;
-}
-
-static enum hk_status picture_count(struct picture *picture)
-{
-	enum hk_status status = HK_OK;
-
-	if (picture->plan->n > PICTURE_RANKS_MAX)
-		return hk__why(picture->why, HK_ELIMIT,
-			       "%u ranks: a picture shows at most %u; the table and the graph "
-			       "show any plan",
-			       picture->plan->n, PICTURE_RANKS_MAX);
-	for (uint32_t r = 0; status == HK_OK && r < picture->plan->n; r++)
-		status = picture_count_rank(picture, r);
-	return status;
-}
-
-static bool picture_add_lanes(struct picture *picture)
-{
-	const struct hk_plan *plan = picture->plan;
-	uint32_t first_step = 0;
-
-	for (uint32_t r = 0; r < plan->n; r++) {
-		picture->lane_first[r] = (uint32_t)picture->lanes.count;
-		for (uint32_t l = 0; l < hk_plan_lanes(plan, r); l++) {
-			struct picture_lane *lane = hk__array_push(&picture->lanes);
-
-			if (!lane)
-				return false;
-			*lane = (struct picture_lane){ .port = { r, l },
-						       .nsteps = hk_plan_steps(plan, r, l),
-						       .first_step = first_step,
-						       .sent = HK_NONE,
-						       .holds = HK_NONE };
-			first_step += lane->nsteps;
-		}
-	}
-	return true;
-}
-
-static enum hk_status picture_init(struct picture *picture, const struct hk_plan *plan,
-				   struct hk_why *why)
-{
-	*picture = (struct picture){ .plan = plan, .why = why };
-	hk__array_init(&picture->lanes, plan->alloc, sizeof(struct picture_lane));
-	hk__array_init(&picture->channels, plan->alloc, sizeof(struct picture_channel));
-	hk__array_init(&picture->msgs, plan->alloc, sizeof(struct picture_msg));
-	hk__array_init(&picture->labels, plan->alloc, sizeof(uint32_t));
-	hk__hash_init(&picture->channel_of, plan->alloc);
-	enum hk_status status = picture_count(picture);
-	if (status != HK_OK)
-		return status;
-	picture->rounds = hk__mem_zalloc(plan->alloc, picture->nsteps, sizeof(uint32_t));
-	picture->held = hk__mem_zalloc(plan->alloc, picture->nslots, sizeof(uint32_t));
-	if (!picture->rounds || !picture->held || !picture_add_lanes(picture))
-		return hk__why(why, HK_ENOMEM, "no memory for a picture");
-	for (uint32_t i = 0; i < picture->nslots; i++)
-		picture->held[i] = HK_NONE;
-	for (uint32_t r = 0; r < plan->n; r++)
-		for (uint32_t s = 0; s < hk_plan_slots(plan, r, HK_BUF_IN); s++)
-			picture->held[picture->slot_first[r][HK_BUF_IN] + s] =
-				(uint32_t)hk_plan_symbol(plan, r, HK_BUF_IN, s);
-	return HK_OK;
-}
-
-static void picture_fini(struct picture *picture)
-{
-	const struct hk_alloc *alloc = picture->plan->alloc;
-
-	hk__hash_fini(&picture->channel_of);
-	hk__array_fini(&picture->labels);
-	hk__array_fini(&picture->msgs);
-	hk__array_fini(&picture->channels);
-	hk__array_fini(&picture->lanes);
-	hk__mem_free(alloc, picture->held, picture->nslots, sizeof(uint32_t));
-	hk__mem_free(alloc, picture->rounds, picture->nsteps, sizeof(uint32_t));
-}
-
-/* ---- the run ---- */
-
-/* What became of one try to go on. */
-enum run_result {
-	RUN_WAITS,
-	RUN_WENT_ON,
-	RUN_NO_MEMORY,
-	RUN_TOO_LARGE
-};
-
-static uint32_t *run_slot(const struct picture *picture, uint32_t rank, const struct hk_span *span,
-			  uint32_t j)
-{
-	uint32_t nslots = hk_plan_slots(picture->plan, rank, span->buf);
-
-	return &picture->held[picture->slot_first[rank][span->buf] + hk_span_at(span, j, nslots)];
-}
-
-static struct picture_channel *run_channel(struct picture *picture, struct hk_port from,
-					   struct hk_port to)
-{
-	struct hk__hash_entry *entry =
-		hk__hash_get(&picture->channel_of, (uint64_t)from.rank << 32 | from.lane,
-			     (uint64_t)to.rank << 32 | to.lane);
-
-	if (!entry)
-		return NULL;
-	if (entry->value == HK_NONE) {
-		struct picture_channel *channel = hk__array_push(&picture->channels);
-
-		if (!channel)
-			return NULL;
-		entry->value = (uint32_t)picture->channels.count - 1;
-	}
-	return hk__array_at(&picture->channels, entry->value);
-}
-
-static uint32_t run_label(const struct picture *picture, uint32_t i)
-{
-	return *(uint32_t *)hk__array_at(&picture->labels, i);
-}
-
-static enum run_result run_add_label(struct picture *picture, uint32_t symbol)
-{
-	if (picture->labels.count == PICTURE_LABELS_MAX)
-		return RUN_TOO_LARGE;
-	uint32_t *label = hk__array_push(&picture->labels);
-	if (!label)
-		return RUN_NO_MEMORY;
-	*label = symbol;
-	return RUN_WENT_ON;
-}
-
-/* Takes chunk j of a message in, and keeps it where a fused step passes it on. */
-static enum run_result run_take_chunk(struct picture *picture, const struct picture_lane *lane,
-				      const struct hk_step *step, uint32_t j, uint32_t symbol)
-{
-	if (hk__op_reduces(step->op) &&
-	    *run_slot(picture, lane->port.rank, &step->src, j) != symbol)
-		symbol = HK_NONE; /* a sum of different chunks has no name */
-	if (step->dst.buf != HK_BUF_NONE)
-		*run_slot(picture, lane->port.rank, &step->dst, j) = symbol;
-	return hk__op_sends(step->op) ? run_add_label(picture, symbol) : RUN_WENT_ON;
-}
-
-static enum run_result run_receive(struct picture *picture, struct picture_lane *lane,
-				   const struct hk_step *step)
-{
-	struct picture_channel *channel = run_channel(picture, step->from, lane->port);
-	enum run_result result = RUN_WENT_ON;
-
-	if (!channel)
-		return RUN_NO_MEMORY;
-	if (channel->queued == 0)
-		return RUN_WAITS;
-	struct picture_msg *msg = picture_msg(picture, channel->first);
-	lane->holds = channel->first;
-	channel->first = msg->next;
-	channel->queued--;
-	msg->received = true;
-	msg->reduced = hk__op_reduces(step->op);
-	picture->nlost--;
-	picture->some_reduced |= msg->reduced;
-	if (lane->round < msg->round)
-		lane->round = msg->round;
-	lane->carried = (uint32_t)picture->labels.count;
-	for (uint32_t j = 0; result == RUN_WENT_ON && j < step->count; j++)
-		result = run_take_chunk(picture, lane, step, j,
-					j < msg->count ? run_label(picture, msg->first_label + j)
-						       : HK_NONE);
-	return result;
-}
-
-static enum run_result run_send(struct picture *picture, struct picture_lane *lane,
-				const struct hk_step *step)
-{
-	struct picture_channel *channel = run_channel(picture, lane->port, step->to);
-	struct picture_channel *channels = picture->channels.items;
-	enum run_result result = RUN_WENT_ON;
-
-	if (!channel)
-		return RUN_NO_MEMORY;
-	if (channel->used >= (picture->plan->slots ? picture->plan->slots : 1))
-		return RUN_WAITS;
-	struct picture_msg *msg = hk__array_push(&picture->msgs);
-	if (!msg)
-		return RUN_NO_MEMORY;
-	*msg = (struct picture_msg){ .round = lane->round + 1,
-				     .from = lane->port.rank,
-				     .from_lane = lane->port.lane,
-				     .to = step->to.rank,
-				     .first_label = lane->carried,
-				     .count = step->count,
-				     .channel = (uint32_t)(channel - channels),
-				     .number = (uint32_t)picture->msgs.count - 1 };
-	lane->sent = msg->number;
-	picture->nlost++;
-	picture->show_lanes |= lane->port.lane != 0;
-	if (step->op == HK_OP_SEND) {
-		msg->first_label = (uint32_t)picture->labels.count;
-		for (uint32_t j = 0; result == RUN_WENT_ON && j < step->count; j++)
-			result = run_add_label(picture,
-					       *run_slot(picture, lane->port.rank, &step->src, j));
-	}
-	channel->used++;
-	if (channel->queued++ == 0)
-		channel->first = lane->sent;
-	else
-		picture_msg(picture, channel->last)->next = lane->sent;
-	channel->last = lane->sent;
-	return result;
-}
-
-/* The step that received it is over, and with it the use of its slot. */
-static void run_release(struct picture *picture, struct picture_msg *msg)
-{
-	struct picture_channel *channel = hk__array_at(&picture->channels, msg->channel);
-
-	channel->used--;
-	msg->over = true;
-}
-
-static void run_move(struct picture *picture, const struct picture_lane *lane,
-		     const struct hk_step *step)
-{
-	for (uint32_t j = 0; j < step->count; j++) {
-		uint32_t *dst = run_slot(picture, lane->port.rank, &step->dst, j);
-		uint32_t symbol = *run_slot(picture, lane->port.rank, &step->src, j);
-
-		if (step->op == HK_OP_REDUCE && *dst != symbol)
-			symbol = HK_NONE;
-		*dst = symbol;
-	}
-}
-
-/* Whether what the step comes after is over. */
-static bool run_may_start(const struct picture *picture, struct picture_lane *lane,
-			  const struct hk_after *after)
-{
-	if (after->lane == HK_NONE)
-		return true;
-	const struct picture_lane *other =
-		hk__array_at(&picture->lanes, picture->lane_first[lane->port.rank] + after->lane);
-	if (other->at <= after->step)
-		return false;
-	uint32_t round = picture->rounds[other->first_step + after->step];
-	if (lane->round < round)
-		lane->round = round;
-	return true;
-}
-
-static enum run_result run_step(struct picture *picture, struct picture_lane *lane)
-{
-	enum run_result result;
-	struct hk_step step;
-
-	hk_plan_step(picture->plan, lane->port.rank, lane->port.lane, lane->at, &step);
-	if (!run_may_start(picture, lane, &step.after))
-		return RUN_WAITS;
-	if (hk__op_receives(step.op) && lane->holds == HK_NONE) {
-		result = run_receive(picture, lane, &step);
-		if (result != RUN_WENT_ON)
-			return result;
-	}
-	if (hk__op_sends(step.op) && lane->sent == HK_NONE) {
-		result = run_send(picture, lane, &step);
-		if (result != RUN_WENT_ON)
-			return result;
-	}
-	/* Without slots a message is handed over: its sender waits for its end. */
-	if (hk__op_sends(step.op) && picture->plan->slots == 0 &&
-	    !picture_msg(picture, lane->sent)->over)
-		return RUN_WAITS;
-	if (step.op == HK_OP_COPY || step.op == HK_OP_REDUCE)
-		run_move(picture, lane, &step);
-	picture->rounds[lane->first_step + lane->at++] = lane->round;
-	if (lane->holds != HK_NONE)
-		run_release(picture, picture_msg(picture, lane->holds));
-	lane->sent = lane->holds = HK_NONE;
-	return RUN_WENT_ON;
-}
-
-/* Every pass takes each lane as far as it gets; a pass without progress is the last. */
-static enum hk_status picture_run(struct picture *picture)
-{
-	enum run_result result = RUN_WAITS;
-	uint32_t before, after = 0;
-
-	do {
-		before = after;
-		after = 0;
-		for (size_t i = 0; i < picture->lanes.count; i++) {
-			struct picture_lane *lane = hk__array_at(&picture->lanes, i);
-
-			do
-				result = lane->at < lane->nsteps ? run_step(picture, lane)
-								 : RUN_WAITS;
-			while (result == RUN_WENT_ON);
-			if (result == RUN_NO_MEMORY)
-				return hk__why(picture->why, HK_ENOMEM, "no memory for a picture");
-			if (result == RUN_TOO_LARGE)
-				return hk__why(picture->why, HK_ELIMIT,
-					       "more than %u chunks move: too many for a picture",
-					       PICTURE_LABELS_MAX);
-			/* Grows with every half of a step. */
-			after += 3 * lane->at + (lane->holds != HK_NONE) + (lane->sent != HK_NONE);
-		}
-	} while (after != before);
-	return HK_OK;
-}
-
 /* ---- what a message is called ---- */
 
 /* Whether a symbol continues a run that ends in another. */
-static bool label_follows(const struct picture *picture, uint32_t symbol, uint32_t last)
+static bool label_follows(const struct hk__picture *picture, uint32_t symbol, uint32_t last)
 {
 	bool same_source = picture->plan->coll != HK_COLL_ALLTOALL ||
 			   symbol / picture->plan->n == last / picture->plan->n;
@@ -445,7 +36,7 @@ static bool label_follows(const struct picture *picture, uint32_t symbol, uint32
 	return symbol != HK_NONE && last != HK_NONE && symbol == last + 1 && same_source;
 }
 
-static void label_add(struct hk__text *text, const struct picture *picture, uint32_t first,
+static void label_add(struct hk__text *text, const struct hk__picture *picture, uint32_t first,
 		      uint32_t last)
 {
 	uint32_t n = picture->plan->n;
@@ -462,7 +53,7 @@ static void label_add(struct hk__text *text, const struct picture *picture, uint
 }
 
 /* "c0-3,6+": which chunks, and whether the receiver adds them. */
-static void label_write(const struct picture *picture, const struct picture_msg *msg,
+static void label_write(const struct hk__picture *picture, const struct hk__picture_msg *msg,
 			struct hk__text *text)
 {
 	if (msg->count == 0)
@@ -470,11 +61,11 @@ static void label_write(const struct picture *picture, const struct picture_msg 
 	if (picture->plan->coll != HK_COLL_ALLTOALL)
 		hk__text_add(text, picture->plan->coll == HK_COLL_SENDRECV ? "m" : "c");
 	for (uint32_t j = 0; j < msg->count;) {
-		uint32_t first = run_label(picture, msg->first_label + j), last = first;
+		uint32_t first = hk__picture_label(picture, msg->first_label + j), last = first;
 
 		hk__text_add(text, j ? "," : "");
 		for (j++; j < msg->count; j++) {
-			uint32_t symbol = run_label(picture, msg->first_label + j);
+			uint32_t symbol = hk__picture_label(picture, msg->first_label + j);
 
 			if (!label_follows(picture, symbol, last))
 				break;
@@ -489,7 +80,7 @@ static void label_write(const struct picture *picture, const struct picture_msg 
 }
 
 /* Characters of the label; more than any arrow has where it is too long to be kept. */
-static uint32_t label_len(const struct picture *picture, const struct picture_msg *msg)
+static uint32_t label_len(const struct hk__picture *picture, const struct hk__picture_msg *msg)
 {
 	char label[PICTURE_LABEL_MAX];
 	struct hk__text text;
@@ -500,8 +91,8 @@ static uint32_t label_len(const struct picture *picture, const struct picture_ms
 }
 
 /* Which chunks, or how many where that does not fit in room characters, or nothing. */
-static void label_fit(const struct picture *picture, const struct picture_msg *msg, uint32_t room,
-		      char label[PICTURE_LABEL_MAX])
+static void label_fit(const struct hk__picture *picture, const struct hk__picture_msg *msg,
+		      uint32_t room, char label[PICTURE_LABEL_MAX])
 {
 	struct hk__text text;
 
@@ -523,19 +114,19 @@ struct draw_row {
 	char cells[DRAW_CELLS_MAX][4];
 };
 
-static uint32_t msg_left(const struct picture_msg *msg)
+static uint32_t msg_left(const struct hk__picture_msg *msg)
 {
 	return hk__min(msg->from, msg->to);
 }
 
-static uint32_t msg_right(const struct picture_msg *msg)
+static uint32_t msg_right(const struct hk__picture_msg *msg)
 {
 	return msg->from > msg->to ? msg->from : msg->to;
 }
 
 static int msg_compare(const void *a, const void *b)
 {
-	const struct picture_msg *x = a, *y = b;
+	const struct hk__picture_msg *x = a, *y = b;
 	uint32_t keys[][2] = {
 		{ x->round, y->round },
 		{ msg_left(x), msg_left(y) },
@@ -551,7 +142,7 @@ static int msg_compare(const void *a, const void *b)
 }
 
 /* The gaps between ranks that an arrow runs through; a rank's own: to its right. */
-static uint32_t msg_gaps(const struct picture_msg *msg)
+static uint32_t msg_gaps(const struct hk__picture_msg *msg)
 {
 	uint32_t left = msg_left(msg), right = msg_right(msg);
 
@@ -575,7 +166,7 @@ static void row_put_text(struct draw_row *row, uint32_t at, const char *text)
 	}
 }
 
-static void row_clear(const struct picture *picture, struct draw_row *row)
+static void row_clear(const struct hk__picture *picture, struct draw_row *row)
 {
 	uint32_t last = PICTURE_MARGIN + (picture->plan->n - 1) * picture->pitch;
 
@@ -593,8 +184,8 @@ static void row_print(const struct draw_row *row, FILE *file)
 	fputc('\n', file);
 }
 
-static void row_draw(const struct picture *picture, struct draw_row *row,
-		     const struct picture_msg *msg)
+static void row_draw(const struct hk__picture *picture, struct draw_row *row,
+		     const struct hk__picture_msg *msg)
 {
 	uint32_t pitch = picture->pitch, left = msg_left(msg), right = msg_right(msg);
 	uint32_t x0 = PICTURE_MARGIN + left * pitch, x1 = PICTURE_MARGIN + right * pitch;
@@ -623,19 +214,19 @@ static void row_draw(const struct picture *picture, struct draw_row *row,
 	row_put_text(row, rightward ? x0 + 1 + dashes : x1 - dashes - len, label);
 }
 
-static void round_draw(const struct picture *picture, uint32_t first, uint32_t end, FILE *file)
+static void round_draw(const struct hk__picture *picture, uint32_t first, uint32_t end, FILE *file)
 {
 	char name[PICTURE_MARGIN + 16];
 	struct draw_row row;
 	uint32_t undrawn = end - first;
 
-	snprintf(name, sizeof(name), "round %u", picture_msg(picture, first)->round);
+	snprintf(name, sizeof(name), "round %u", hk__picture_msg(picture, first)->round);
 	for (bool first_row = true; undrawn; first_row = false) {
 		uint32_t taken = 0;
 
 		row_clear(picture, &row);
 		for (uint32_t i = first; i < end; i++) {
-			struct picture_msg *msg = picture_msg(picture, i);
+			struct hk__picture_msg *msg = hk__picture_msg(picture, i);
 
 			if (msg->drawn || (msg_gaps(msg) & taken))
 				continue;
@@ -649,7 +240,7 @@ static void round_draw(const struct picture *picture, uint32_t first, uint32_t e
 	}
 }
 
-static void draw_heads(const struct picture *picture, FILE *file)
+static void draw_heads(const struct hk__picture *picture, FILE *file)
 {
 	for (uint32_t r = 0; r < picture->plan->n; r++)
 		fprintf(file, "%*u", r ? (int)picture->pitch : PICTURE_MARGIN + 1, r);
@@ -657,7 +248,7 @@ static void draw_heads(const struct picture *picture, FILE *file)
 }
 
 /* The narrowest columns in which every label fits, within limits. */
-static void picture_set_pitch(struct picture *picture)
+static void picture_set_pitch(struct hk__picture *picture)
 {
 	uint32_t n = picture->plan->n;
 	uint32_t most = hk__min(PICTURE_PITCH_MAX,
@@ -665,7 +256,7 @@ static void picture_set_pitch(struct picture *picture)
 
 	picture->pitch = hk__min(PICTURE_PITCH_MIN, most);
 	for (uint32_t i = 0; i < picture->msgs.count; i++) {
-		const struct picture_msg *msg = picture_msg(picture, i);
+		const struct hk__picture_msg *msg = hk__picture_msg(picture, i);
 		uint32_t gaps = (uint32_t)__builtin_popcount(msg_gaps(msg));
 		uint32_t len = label_len(picture, msg);
 
@@ -677,13 +268,13 @@ static void picture_set_pitch(struct picture *picture)
 	}
 }
 
-static void picture_draw_stuck(const struct picture *picture, FILE *file)
+static void picture_draw_stuck(const struct hk__picture *picture, FILE *file)
 {
 	uint32_t nstuck = 0;
 	struct hk_step step;
 
 	for (size_t i = 0; i < picture->lanes.count; i++) {
-		const struct picture_lane *lane = hk__array_at(&picture->lanes, i);
+		const struct hk__picture_lane *lane = hk__array_at(&picture->lanes, i);
 
 		if (lane->at == lane->nsteps || nstuck++ >= PICTURE_STUCK_MAX)
 			continue;
@@ -701,7 +292,7 @@ static void picture_draw_stuck(const struct picture *picture, FILE *file)
 		fprintf(file, "stuck: and %u more\n", nstuck - PICTURE_STUCK_MAX);
 }
 
-static void picture_draw(struct picture *picture, FILE *file)
+static void picture_draw(struct hk__picture *picture, FILE *file)
 {
 	uint32_t nmsgs = (uint32_t)picture->msgs.count;
 	char title[HK_WHY_MAX];
@@ -713,11 +304,11 @@ static void picture_draw(struct picture *picture, FILE *file)
 	fprintf(file, "%s\n\n", title);
 	draw_heads(picture, file);
 	for (uint32_t first = 0, end = 0; first < nmsgs && !ferror(file); first = end) {
-		uint32_t round = picture_msg(picture, first)->round;
+		uint32_t round = hk__picture_msg(picture, first)->round;
 
 		row_clear(picture, &row);
 		row_print(&row, file);
-		while (end < nmsgs && picture_msg(picture, end)->round == round)
+		while (end < nmsgs && hk__picture_msg(picture, end)->round == round)
 			end++;
 		round_draw(picture, first, end, file);
 	}
@@ -745,7 +336,7 @@ static const char *picture_symbol(enum hk_coll coll)
 	}
 }
 
-static void picture_draw_legend(const struct picture *picture, FILE *file)
+static void picture_draw_legend(const struct hk__picture *picture, FILE *file)
 {
 	if (picture->msgs.count == 0) {
 		fputs("\nnothing is sent\n", file);
@@ -762,14 +353,14 @@ static void picture_draw_legend(const struct picture *picture, FILE *file)
 }
 
 /* The run is over: order its messages as they are drawn. */
-static enum hk_status picture_arrange(struct picture *picture)
+static enum hk_status picture_arrange(struct hk__picture *picture)
 {
 	uint32_t nmsgs = (uint32_t)picture->msgs.count;
 
 	if (nmsgs == 0)
 		return HK_OK;
 	qsort(picture->msgs.items, nmsgs, picture->msgs.item_size, msg_compare);
-	uint32_t nrounds = picture_msg(picture, nmsgs - 1)->round;
+	uint32_t nrounds = hk__picture_msg(picture, nmsgs - 1)->round;
 	if (nrounds > PICTURE_ROUNDS_MAX)
 		return hk__why(picture->why, HK_ELIMIT,
 			       "%u rounds: a picture shows at most %u; the table shows any plan",
@@ -779,11 +370,11 @@ static enum hk_status picture_arrange(struct picture *picture)
 
 enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file, struct hk_why *why)
 {
-	struct picture picture;
-	enum hk_status status = picture_init(&picture, plan, why);
+	struct hk__picture picture;
+	enum hk_status status = hk__picture_init(&picture, plan, why);
 
 	if (status == HK_OK)
-		status = picture_run(&picture);
+		status = hk__picture_run(&picture);
 	if (status == HK_OK)
 		status = picture_arrange(&picture);
 	if (status == HK_OK) {
@@ -795,6 +386,6 @@ enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file, str
 		if (status != HK_OK)
 			status = hk__why(why, status, "the picture could not be written");
 	}
-	picture_fini(&picture);
+	hk__picture_fini(&picture);
 	return status;
 }

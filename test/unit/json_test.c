@@ -558,10 +558,6 @@ static char *repeat(const char *head, const char *text, size_t count, const char
 
 TEST(too_much)
 {
-	static const char head[] =
-		"{\"hocket_plan\": 1, \"collective\": \"allreduce\", \"algorithm\": \"x\", "
-		"\"ranks\": 65, \"parts\": 1048576, \"slots\": 1, \"inplace\": false, "
-		"\"programs\": [";
 	char *text = repeat("", "[", 100000, "");
 
 	check_refused(text, strlen(text), HK_ESYNTAX, "NAME:1:2049: maximum parsing depth");
@@ -584,16 +580,58 @@ TEST(too_much)
 	check_refused(text, strlen(text), HK_ELIMIT,
 		      "NAME: programs[0].lanes: expected at most 256 lanes, found 257");
 	free(text);
-	/* 65 ranks with two vectors of 2^20 parts are more than 2^26 slots. */
-	char *programs = malloc(1 << 16), *at = programs;
-	CHECK(programs);
-	for (uint32_t r = 0; r < 65; r++)
-		at += sprintf(at, "%s{\"rank\": %u, \"scratch\": 0, \"lanes\": []}", r ? ", " : "",
-			      r);
-	text = repeat(head, programs, 1, "]}");
-	check_refused(text, strlen(text), HK_ELIMIT, "at most 67108864 can be read");
-	free(programs);
-	free(text);
+}
+
+/* Vectors of 2^20 parts, and work for rank 0 alone. */
+static char *vast_text(uint32_t nranks, uint32_t scratch, const char *steps)
+{
+	char *text = malloc(4096 + strlen(steps)), *at = text;
+
+	CHECK(text && nranks <= 16);
+	at += sprintf(at,
+		      "{\"hocket_plan\": 1, \"collective\": \"allreduce\", \"algorithm\": \"x\", "
+		      "\"ranks\": %u, \"parts\": 1048576, \"slots\": 1, \"inplace\": false, "
+		      "\"programs\": [{\"rank\": 0, \"scratch\": %u, \"lanes\": [[%s]]}",
+		      nranks, scratch, steps);
+	for (uint32_t r = 1; r < nranks; r++)
+		at += sprintf(at, ", {\"rank\": %u, \"scratch\": 0, \"lanes\": []}", r);
+	strcpy(at, "]}");
+	return text;
+}
+
+/* The limit itself can be read; one more cannot. Frees both. */
+static void check_limit(char *most, char *more, const char *says)
+{
+	struct hk_why why = { "" };
+	struct hk_plan *plan;
+
+	if (hk_plan_parse(most, strlen(most), "most", NULL, &why, &plan) != HK_OK)
+		test_fail(__FILE__, __LINE__, "%s", why.text);
+	hk_plan_destroy(plan);
+	check_refused(more, strlen(more), HK_ELIMIT, says);
+	free(most);
+	free(more);
+}
+
+TEST(too_many_slots)
+{
+	check_limit(vast_text(8, 0, ""), vast_text(8, 1, ""),
+		    "NAME: 16777217 slots in all buffers of all ranks; at most 16777216 can");
+}
+
+TEST(too_many_chunks)
+{
+	static const char send[] = "{\"op\": \"send\", \"to\": [0, 0], \"src\": [\"in\", 0], "
+				   "\"count\": 1048576}, ";
+	char *most = repeat("", send, 64, "{\"op\": \"nop\"}");
+	/* No buffer bounds what is only passed on. */
+	char *more =
+		repeat("", send, 64, "{\"op\": \"recv-send\", \"from\": [0, 0], \"to\": [0, 0]}");
+
+	check_limit(vast_text(1, 0, most), vast_text(1, 0, more),
+		    "NAME: moves more than 67108864 chunks in all");
+	free(more);
+	free(most);
 }
 
 /* ---- memory runs out ---- */
