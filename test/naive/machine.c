@@ -34,9 +34,10 @@ static struct cell *cell_at(const struct naive *m, size_t i)
 	return (struct cell *)m->cells.items + i;
 }
 
+/* No element at all has no address to count from. */
 static union elem *elem_at(const struct naive *m, size_t i)
 {
-	return (union elem *)m->elems.items + i;
+	return m->elems.items ? (union elem *)m->elems.items + i : NULL;
 }
 
 static struct chunk *chunk_at(const struct naive *m, size_t i)

@@ -193,7 +193,7 @@ TEST(steps_of_the_largest_plans)
 	struct hk_algo_info info;
 	uint64_t seed = test_seed(1), steps = 0;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef HK_SANITIZED /* whose shadow memory alone is more */
 	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 #else
 	(void)limit;
