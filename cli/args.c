@@ -11,14 +11,18 @@
 
 int cli_wrong(const char *command, const char *fmt, ...)
 {
+	char text[HK_WHY_MAX];
 	va_list args;
 
-	fflush(stdout);
-	fprintf(stderr, "hocket %s: ", command);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	/* One line, whatever bytes an argument or a file name is made of. */
+	for (char *c = text; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+	fflush(stdout);
+	fprintf(stderr, "hocket %s: %s\n", command, text);
 	return CLI_WRONG;
 }
 
@@ -27,10 +31,17 @@ bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_ou
 	if (hk_coll_parse(name, coll_out) == HK_OK)
 		return true;
 	cli_wrong(command,
-		  "'%s' is no collective; there are allreduce, allgather, reducescatter, alltoall, "
-		  "broadcast, reduce, gather, scatter, barrier, sendrecv",
+		  "'%s' is not a collective; choose one of allreduce, allgather, reducescatter, "
+		  "alltoall, broadcast, reduce, gather, scatter, barrier, sendrecv",
 		  name);
 	return false;
+}
+
+bool cli_is_rooted(enum hk_coll coll)
+{
+	struct hk_algo_info info;
+
+	return hk_algo_find(coll, NULL, &info) == HK_OK && info.rooted;
 }
 
 void cli_json_string(FILE *file, const char *text)
@@ -185,12 +196,29 @@ static const char *args_expected(int option)
 {
 	switch (option) {
 	case 'n':
-		return "a number of ranks, or FROM..TO with FROM not above TO";
+		return "a number of ranks from 1 to 16777216, or FROM..TO";
 	case 'p':
 		return "a list such as 0:1,1:2 (sender:receiver)";
 	default:
 		return "a whole number";
 	}
+}
+
+/* getopt's two complaints; optopt is the short option, or 0 for a long one. */
+static void args_say_wrong(const char *command, int complaint, const char *word)
+{
+	char option[3] = { '-', (char)optopt, '\0' };
+
+	if (complaint == ':')
+		cli_wrong(command, "option %s needs a value; see 'hocket %s --help'",
+			  strncmp(word, "--", 2) == 0 ? word : option, command);
+	else if (strncmp(word, "--", 2) == 0)
+		cli_wrong(command,
+			  "option %s is unknown, ambiguous or takes no value; see "
+			  "'hocket %s --help'",
+			  word, command);
+	else
+		cli_wrong(command, "unknown option %s; see 'hocket %s --help'", option, command);
 }
 
 bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, int argc,
@@ -203,27 +231,26 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":n:a:h", args_long, NULL)) != -1) {
 		if (option == ':' || option == '?') {
-			cli_wrong(command, "%s %s; see 'hocket %s --help'", argv[optind - 1],
-				  option == ':' ? "needs a value" : "is no option of this command",
-				  command);
+			args_say_wrong(command, option, argv[optind - 1]);
 			return false;
 		}
 		if (option != 'h' && !(takes & args_bit(option))) {
 			cli_wrong(command,
-				  "--%s is no option of this command; see 'hocket %s --help'",
+				  "this command has no option --%s; see 'hocket %s --help'",
 				  args_name(option), command);
 			return false;
 		}
 		if (!args_take(args, option, optarg)) {
 			cli_wrong(command, "--%s takes %s, not '%s'", args_name(option),
-				  args_expected(option), optarg);
+				  args_expected(option), optarg ? optarg : "");
 			return false;
 		}
 	}
 	if (optind < argc)
 		args->what = argv[optind++];
 	if (optind < argc) {
-		cli_wrong(command, "one thing at a time: '%s' is one too many", argv[optind]);
+		cli_wrong(command, "unexpected argument '%s'; see 'hocket %s --help'", argv[optind],
+			  command);
 		return false;
 	}
 	return true;

@@ -62,6 +62,9 @@ int cli_wrong(const char *command, const char *fmt, ...) HK_PRINTF(2, 3);
 /* The collective of that name, or an error that lists them. */
 bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out);
 
+/* Whether a collective has a root. */
+bool cli_is_rooted(enum hk_coll coll);
+
 /* A string as JSON, quoted and escaped. */
 void cli_json_string(FILE *file, const char *text);
 

@@ -18,7 +18,7 @@ static const char check_help[] =
 	"zero counts, and for any number of slices. Exit status 0 only where all is proved.\n\n"
 	"  -n, --ranks N    ranks, or a range FROM..TO; default 8\n"
 	"  -a, --algo A     only this algorithm; default: all of the collective\n"
-	"      --all        every collective and algorithm\n"
+	"      --all        every collective; with a collective, all its algorithms\n"
 	"      --nodes N    two-level algorithms: nodes; default: all that divide the ranks\n"
 	"      --root R     the root; default: all up to 16 ranks, else four of them\n"
 	"      --pairs LIST sendrecv: messages as sender:receiver,...\n"
@@ -40,6 +40,8 @@ struct check_row {
 	const char *what; /* first column */
 	uint64_t plans, refused;
 	struct hk_check_cost cost;
+	uint32_t slots; /* a channel must have */
+	bool allreduce; /* the collective whose ranks all get the sum */
 	bool consistent, inplace;
 	char why[1024]; /* the first refusal */
 };
@@ -50,7 +52,7 @@ struct check_run {
 	struct check_row row;
 	uint64_t done, total, proved, refused, rows;
 	bool counting; /* the first pass only counts */
-	bool progress, wrong;
+	bool progress;
 	double started, shown;
 	struct hk_plan_info now; /* the plan that is being proved */
 };
@@ -94,7 +96,7 @@ static void check_json_cost(const struct hk_check_report *report)
 
 	printf(", \"critical\": %u, \"chunks\": %u, \"busiest_sent\": %llu, "
 	       "\"busiest_received\": %llu, \"busiest_reduced\": %llu, \"busiest_copied\": %llu, "
-	       "\"scratch\": %u, \"messages\": %llu, \"steps\": %llu, \"consistent\": %s",
+	       "\"scratch\": %u, \"messages\": %llu, \"lane_steps\": %llu, \"consistent\": %s",
 	       cost->critical, cost->chunks, (unsigned long long)cost->busiest_sent,
 	       (unsigned long long)cost->busiest_received,
 	       (unsigned long long)cost->busiest_reduced, (unsigned long long)cost->busiest_copied,
@@ -125,7 +127,8 @@ static void check_json(struct check_run *run, const struct hk_plan *plan, bool i
 	if (report->proved) {
 		check_json_cost(report);
 	} else {
-		printf(", \"refusal\": \"%s\"", hk_refusal_name(report->refusal));
+		printf(", \"refusal\": \"%s\", \"invariant\": %u", hk_refusal_name(report->refusal),
+		       report->invariant);
 		check_json_place("rank", report->rank);
 		check_json_place("lane", report->lane);
 		check_json_place("step", report->step);
@@ -141,8 +144,14 @@ static void check_json(struct check_run *run, const struct hk_plan *plan, bool i
 
 static void check_print_head(void)
 {
-	printf("%-13s %-20s %6s %7s %7s %7s %7s  %-8s %-9s %s\n", "collective", "algorithm",
-	       "plans", "steps", "sent", "reduced", "scratch", "in place", "same bits", "result");
+	printf("%-13s %-20s %6s %6s %6s %7s %8s %7s %7s  %-8s %-9s %s\n", "collective", "algorithm",
+	       "plans", "slots", "steps", "sent", "received", "reduced", "scratch", "in place",
+	       "same bits", "result");
+}
+
+static const char *check_yes(bool yes)
+{
+	return yes ? "yes" : "no";
 }
 
 static void check_print_row(struct check_run *run)
@@ -154,18 +163,20 @@ static void check_print_row(struct check_run *run)
 	if (row->plans == 0 || run->args->json || run->counting)
 		return;
 	check_progress_end(run);
-	printf("%-13s %-20s %6llu ", row->what, row->algo.name, (unsigned long long)row->plans);
+	printf("%-13s %-20s %6llu %6u ", row->what, row->algo.name, (unsigned long long)row->plans,
+	       row->slots);
 	if (row->refused) {
-		printf("%54s REFUSED %llu of %llu\n  %s\n", "", (unsigned long long)row->refused,
-		       (unsigned long long)row->plans, row->why);
+		printf("%60s REFUSED", "");
+		if (row->plans > 1)
+			printf(" %llu of %llu", (unsigned long long)row->refused,
+			       (unsigned long long)row->plans);
+		printf("\n  %s\n", row->why);
 		return;
 	}
-	printf("%7u %7.3f %7.3f %7.3f  %-8s %-9s proved\n", cost->critical,
-	       (double)cost->busiest_sent / v, (double)cost->busiest_reduced / v,
-	       (double)cost->scratch_max / v, row->inplace ? "yes" : "no",
-	       cost->busiest_reduced == 0 ? "-"
-	       : row->consistent	  ? "yes"
-					  : "no");
+	printf("%6u %7.3f %8.3f %7.3f %7.3f  %-8s %-9s proved\n", cost->critical,
+	       (double)cost->busiest_sent / v, (double)cost->busiest_received / v,
+	       (double)cost->busiest_reduced / v, (double)cost->scratch_max / v,
+	       check_yes(row->inplace), row->allreduce ? check_yes(row->consistent) : "-");
 	fflush(stdout);
 }
 
@@ -189,9 +200,10 @@ static void check_note(struct check_run *run, const struct check_case *at, bool 
 	}
 	run->refused++;
 	if (row->refused++ == 0)
-		snprintf(row->why, sizeof(row->why), "%s %s, %u ranks%s: %s",
+		snprintf(row->why, sizeof(row->why), "%s %s, %u rank%s%s: %s",
 			 hk_coll_name(info.coll), info.algo, info.nranks,
-			 inplace ? ", in place" : "", report->why.text);
+			 info.nranks == 1 ? "" : "s", inplace ? ", in place" : "",
+			 report->why.text);
 }
 
 /* Proves a plan out of place and, where it claims that, in place. */
@@ -202,6 +214,8 @@ static bool check_prove(struct check_run *run, const struct check_case *at,
 
 	hk_plan_describe(plan, &info);
 	run->now = info;
+	run->row.slots = info.slots;
+	run->row.allreduce = info.coll == HK_COLL_ALLREDUCE;
 	run->row.inplace &= info.inplace;
 	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
 		struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
@@ -213,9 +227,13 @@ static bool check_prove(struct check_run *run, const struct check_case *at,
 		enum hk_status status = hk_check(plan, &opts, &report);
 		if (status != HK_OK && status != HK_EREFUSED) {
 			check_progress_end(run);
+			if (run->args->json) {
+				fputs("\n], \"error\": ", stdout);
+				cli_json_string(stdout, report.why.text);
+				fputs("}\n", stdout);
+			}
 			cli_wrong("check", "%s %s, %u ranks: %s", hk_coll_name(info.coll),
-				  info.algo, info.nranks,
-				  report.why.text[0] ? report.why.text : hk_status_text(status));
+				  info.algo, info.nranks, report.why.text);
 			return false;
 		}
 		check_note(run, at, inplace, &report, plan);
@@ -232,12 +250,8 @@ static bool check_case(struct check_run *run, const struct check_case *at)
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 	struct hk_why why = { "" };
 	struct hk_plan *plan;
+	bool done = true;
 
-	if (run->counting) {
-		run->total += 1 + at->algo.inplace;
-		run->row.plans++;
-		return true;
-	}
 	opts.algo = at->algo.name;
 	opts.root = at->root;
 	opts.nodes = at->nodes;
@@ -246,11 +260,14 @@ static bool check_case(struct check_run *run, const struct check_case *at)
 		opts.nmsgs = run->args->npairs;
 	}
 	if (hk_plan_create(at->algo.coll, at->n, &opts, &why, &plan) != HK_OK) {
-		check_progress_end(run);
 		cli_wrong("check", "%s", why.text);
 		return false;
 	}
-	bool done = check_prove(run, at, plan);
+	/* The first pass finds what is wrong with the call before any output. */
+	if (run->counting)
+		run->total += 1 + at->algo.inplace;
+	else
+		done = check_prove(run, at, plan);
 	hk_plan_destroy(plan);
 	return done;
 }
@@ -314,22 +331,6 @@ static bool check_nodes(struct check_run *run, struct check_case *at)
 	return true;
 }
 
-static bool check_name_is(const struct hk_algo_info *info, const char *name)
-{
-	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_plan_info plan_info;
-	struct hk_plan *plan;
-
-	/* The library knows which spellings it takes: let it find the name. */
-	opts.algo = name;
-	if (hk_plan_create(info->coll, 1, &opts, NULL, &plan) != HK_OK)
-		return false;
-	hk_plan_describe(plan, &plan_info);
-	bool same = strcmp(plan_info.algo, info->name) == 0;
-	hk_plan_destroy(plan);
-	return same;
-}
-
 static bool check_wanted(const struct check_run *run, const struct hk_algo_info *info)
 {
 	const struct cli_args *args = run->args;
@@ -342,7 +343,9 @@ static bool check_wanted(const struct check_run *run, const struct hk_algo_info 
 		return false;
 	if (args->npairs && info->coll != HK_COLL_SENDRECV)
 		return false;
-	return !args->algo || check_name_is(info, args->algo);
+	struct hk_algo_info named;
+	return !args->algo || (hk_algo_find(info->coll, args->algo, &named) == HK_OK &&
+			       strcmp(named.name, info->name) == 0);
 }
 
 static bool check_algorithms(struct check_run *run)
@@ -399,8 +402,9 @@ static void check_print_end(struct check_run *run)
 	if (run->args->ranks.to > run->args->ranks.from)
 		puts("(steps, sent, reduced, scratch: of the plan with the most ranks; V = 1)");
 	if (run->refused)
-		printf("%llu of %llu plans REFUSED in %.2f s\n", (unsigned long long)run->refused,
-		       (unsigned long long)(run->proved + run->refused), seconds);
+		printf("%llu of %llu plan%s REFUSED in %.2f s\n", (unsigned long long)run->refused,
+		       (unsigned long long)(run->proved + run->refused),
+		       run->proved + run->refused == 1 ? "" : "s", seconds);
 	else
 		printf("%llu plan%s proved in %.2f s, for every size (uneven, zero, v) and "
 		       "slicing\n",
@@ -416,13 +420,14 @@ static bool check_is_file(const struct cli_args *args, enum hk_coll *coll_out)
 static int check_args(struct cli_args *args, bool file)
 {
 	if (!args->what && !args->all)
-		return cli_wrong("check", "what? Name a collective or a file, or add --all");
+		return cli_wrong("check",
+				 "nothing to check: name a collective or a file, or add --all");
 	if (file && (args->has_ranks || args->algo || args->has_nodes || args->has_root ||
 		     args->npairs || args->all))
-		return cli_wrong("check",
-				 "'%s' is no collective, and a file takes no options but "
-				 "--json: it says all itself",
-				 args->what);
+		return cli_wrong(
+			"check",
+			"'%s' is not a collective, and a plan file takes no option but --json",
+			args->what);
 	if (file && !strchr(args->what, '/') && !strchr(args->what, '.') &&
 	    strcmp(args->what, "-") != 0 && access(args->what, F_OK) != 0)
 		return cli_parse_coll("check", args->what, &(enum hk_coll){ 0 }) ? CLI_DONE
@@ -435,24 +440,44 @@ static int check_args(struct cli_args *args, bool file)
 	return CLI_DONE;
 }
 
-/* Counts the cases, so that progress has an end; says so where there are none. */
+/* Why no plan fits, as exactly as can be said. */
+static int check_say_none(const struct check_run *run)
+{
+	const struct cli_args *args = run->args;
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_algo_info info;
+	struct hk_why why = { "" };
+	struct hk_plan *plan;
+
+	if (run->only == HK_COLL_COUNT)
+		return cli_wrong("check", "no collective has a plan with these options");
+	if (args->has_root && !cli_is_rooted(run->only))
+		return cli_wrong("check", "%s has no root; leave out --root",
+				 hk_coll_name(run->only));
+	if (args->npairs && run->only != HK_COLL_SENDRECV)
+		return cli_wrong("check", "%s takes no --pairs", hk_coll_name(run->only));
+	/* The library says what is wrong with a name or a number of nodes. */
+	opts.algo = args->algo ? args->algo : "two-level";
+	if (args->algo && hk_algo_find(run->only, args->algo, &info) != HK_OK)
+		opts.nodes = 0;
+	else
+		opts.nodes = args->nodes;
+	if (hk_plan_create(run->only, args->ranks.from, &opts, &why, &plan) == HK_OK) {
+		hk_plan_destroy(plan);
+		return cli_wrong("check", "no plan fits these options");
+	}
+	return cli_wrong("check", "%s", why.text);
+}
+
+/* Counts the cases, so that progress has an end; says so if there are none. */
 static int check_count(struct check_run *run)
 {
-	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_plan *plan = NULL;
-	struct hk_why why = { "" };
-
 	run->counting = true;
-	check_algorithms(run);
+	bool done = check_algorithms(run);
 	run->counting = false;
-	if (run->total)
-		return CLI_DONE;
-	/* The library knows best what is wrong with a name. */
-	opts.algo = run->args->algo;
-	if (run->only != HK_COLL_COUNT && hk_plan_create(run->only, 1, &opts, &why, &plan) != HK_OK)
-		return cli_wrong("check", "%s", why.text);
-	hk_plan_destroy(plan);
-	return cli_wrong("check", "no plan fits these options");
+	if (!done)
+		return CLI_WRONG;
+	return run->total ? CLI_DONE : check_say_none(run);
 }
 
 static int check_main(struct cli_args *args)

@@ -18,20 +18,40 @@ static const char plan_help[] =
 	"Example: hocket plan allreduce --algo ring -n 4 --picture\n"
 	"         hocket plan allgather --algo bruck -n 6 --rank 2\n";
 
+/* What each rank moves, below the table of its steps. */
+static void plan_print_costs(const struct cli_args *args, const struct hk_plan *plan)
+{
+	uint32_t first = args->has_rank ? args->rank : 0;
+	uint32_t end = args->has_rank ? args->rank + 1 : args->ranks.from;
+
+	printf("\nchunks     sent  received   reduced    copied   scratch\n");
+	for (uint32_t r = first; r < end && !ferror(stdout); r++) {
+		struct hk_rank_cost cost;
+
+		hk_check_rank_cost(plan, r, &cost);
+		printf("rank %-4u %5llu %9llu %9llu %9llu %9u\n", r, (unsigned long long)cost.sent,
+		       (unsigned long long)cost.received, (unsigned long long)cost.reduced,
+		       (unsigned long long)cost.copied, cost.scratch);
+	}
+}
+
 static enum hk_status plan_print(const struct cli_args *args, const struct hk_plan *plan,
 				 struct hk_why *why)
 {
 	struct hk_print_opts opts = HK_PRINT_OPTS_INIT;
 
-	if (args->has_rank)
-		opts.rank = args->rank;
+	opts.one_rank = args->has_rank;
+	opts.rank = args->rank;
 	if (args->json)
-		return hk_plan_print_json(plan, &opts, stdout);
+		return hk_plan_print_json(plan, &opts, stdout, why);
 	if (args->dot)
-		return hk_plan_print_dot(plan, &opts, stdout);
+		return hk_plan_print_dot(plan, &opts, stdout, why);
 	if (args->picture)
-		return hk_plan_print_picture(plan, stdout, why);
-	return hk_plan_print_table(plan, &opts, stdout);
+		return hk_plan_print_picture(plan, &opts, stdout, why);
+	enum hk_status status = hk_plan_print_table(plan, &opts, stdout, why);
+	if (status == HK_OK)
+		plan_print_costs(args, plan);
+	return status;
 }
 
 static int plan_show(const struct cli_args *args)
@@ -43,6 +63,8 @@ static int plan_show(const struct cli_args *args)
 
 	if (!cli_parse_coll("plan", args->what, &coll))
 		return CLI_WRONG;
+	if (args->has_root && !cli_is_rooted(coll))
+		return cli_wrong("plan", "%s has no root; leave out --root", hk_coll_name(coll));
 	opts.algo = args->algo;
 	opts.root = args->root;
 	opts.nodes = args->nodes;
@@ -62,11 +84,11 @@ static int plan_show(const struct cli_args *args)
 static int plan_check_args(const struct cli_args *args)
 {
 	if (!args->what)
-		return cli_wrong("plan", "which collective? See 'hocket plan --help'");
+		return cli_wrong("plan", "no collective given; see 'hocket plan --help'");
 	if (!args->has_ranks)
-		return cli_wrong("plan", "how many ranks? Add -n RANKS");
+		return cli_wrong("plan", "no number of ranks given; add -n RANKS");
 	if (args->ranks.from != args->ranks.to)
-		return cli_wrong("plan", "one number of ranks, not a range, is needed here");
+		return cli_wrong("plan", "-n takes one number of ranks here, not a range");
 	if (args->json + args->dot + args->picture > 1)
 		return cli_wrong("plan", "choose one of --json, --dot and --picture");
 	if (args->has_rank && args->rank >= args->ranks.from)

@@ -42,8 +42,7 @@ static int main_run(int argc, char **argv)
 		fprintf(stderr, "hocket: no command given; see 'hocket --help'\n");
 		return CLI_WRONG;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		main_help();
 		return CLI_DONE;
 	}
@@ -54,7 +53,7 @@ static int main_run(int argc, char **argv)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return main_run_command(commands[i], argc - 1, argv + 1);
-	fprintf(stderr, "hocket: '%s' is no command; see 'hocket --help'\n", argv[1]);
+	cli_wrong("--help", "lists the commands; '%s' is not one of them", argv[1]);
 	return CLI_WRONG;
 }
 

@@ -176,7 +176,7 @@ static void fuzz_picture(const struct hk_plan *plan, bool agree, enum hk_status 
 	FILE *file = open_memstream(&text, &len);
 
 	fuzz_assert(file, "no stream");
-	enum hk_status status = hk_plan_print_picture(plan, file, &why);
+	enum hk_status status = hk_plan_print_picture(plan, NULL, file, &why);
 	fuzz_assert(status == HK_OK || status == HK_ELIMIT || status == HK_EINVAL, "no picture");
 	fclose(file);
 	if (status == HK_OK && agree)
@@ -191,9 +191,9 @@ static void fuzz_show(const struct hk_plan *plan)
 	FILE *file = open_memstream(&text, &len);
 
 	fuzz_assert(file, "no stream");
-	fuzz_assert(hk_plan_print_table(plan, NULL, file) == HK_OK, "no table");
-	fuzz_assert(hk_plan_print_json(plan, NULL, file) == HK_OK, "no file");
-	fuzz_assert(hk_plan_print_dot(plan, NULL, file) == HK_OK, "no graph");
+	fuzz_assert(hk_plan_print_table(plan, NULL, file, NULL) == HK_OK, "no table");
+	fuzz_assert(hk_plan_print_json(plan, NULL, file, NULL) == HK_OK, "no file");
+	fuzz_assert(hk_plan_print_dot(plan, NULL, file, NULL) == HK_OK, "no graph");
 	fclose(file);
 	free(text);
 }
@@ -207,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!plan)
 		return 0;
-	opts.inplace = choose(&choices, 2);
+	opts.inplace = choose(&choices, 2) && hk__coll_inplace(plan->coll);
 	opts.set_slots = choose(&choices, 2);
 	opts.slots = choose(&choices, 3);
 	for (int i = 0; i < FUZZ_EDITS_MAX && choices.left; i++)

@@ -7,7 +7,8 @@
  * run carries, for every slot, the sum of inputs it holds as an expression,
  * and proves
  *   result    every output slot holds exactly what is promised
- *   progress  no lane waits for ever, with the slots the plan declares
+ *   progress  no lane waits for ever, with the slots the plan declares but no
+ *             more than every transport offers (HK_SLOTS_MIN)
  *   race      no two unordered steps of a rank touch a slot one of them writes
  *   form      every step is meaningful and every message is received
  */
@@ -33,7 +34,7 @@ enum hk_refusal {
 struct hk_check_opts {
 	size_t size;
 	bool inplace;		/* prove it with `in` inside `out` */
-	bool set_slots;		/* with `slots` below, not the plan's own */
+	bool set_slots;		/* with `slots` below, to see what a plan needs */
 	uint32_t slots;		/* 0: a send waits for its receive (rendezvous) */
 	const struct hk_alloc *alloc;
 	/* Called now and then, from the calling thread, with steps done and in all. */
@@ -57,26 +58,29 @@ struct hk_check_cost {
 	uint64_t busiest_reduced;
 	uint64_t busiest_copied;
 	uint64_t sent;		/* chunks, of all ranks together */
-	uint32_t scratch_max;	/* scratch slots used by the rank that uses most */
+	uint32_t scratch_max;	/* scratch slots of the rank that has most */
+	uint32_t scratch_used;	/* and slots that some rank writes */
 	uint32_t lanes_max;
 };
 
 struct hk_check_report {
 	bool proved;
 	enum hk_refusal refusal;
-	uint32_t rank;		/* where; HK_NONE where it is about no one step */
+	uint32_t invariant;	/* that does not hold: 2 for I2; 0 if proved */
+	uint32_t rank;		/* where; HK_NONE if it is about no single step */
 	uint32_t lane;
 	uint32_t step;
 	char expected[HK_CHECK_TEXT_MAX];
 	char found[HK_CHECK_TEXT_MAX];
 	struct hk_why why;	/* the refusal as one line */
-	bool consistent;	/* every rank reduces in the same order: same bits */
+	bool consistent;	/* allreduce: all ranks add in one order: same bits */
 	struct hk_check_cost cost; /* valid where proved */
 };
 
 /*
  * Proves or refuses. HK_OK: proved. HK_EREFUSED: refused, the report says why.
- * HK_ENOMEM, HK_EINVAL, HK_ELIMIT (more state than fits): nothing is known.
+ * HK_ENOMEM, HK_EINVAL (in place, if the collective has no such form), HK_ELIMIT
+ * (more state than fits): nothing is known.
  */
 HK_API HK_NODISCARD enum hk_status hk_check(const struct hk_plan *plan,
 					    const struct hk_check_opts *opts,
@@ -92,7 +96,7 @@ struct hk_rank_cost {
 	uint64_t received;
 	uint64_t reduced;
 	uint64_t copied;
-	uint32_t scratch;	/* declared; hk_check_cost counts those used */
+	uint32_t scratch;
 };
 HK_API void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank,
 			       struct hk_rank_cost *cost_out);

@@ -12,9 +12,9 @@
  *   slice    the plan performed again on another part of every chunk; slices
  *            follow each other in every lane and share no byte
  *
- * A plan is immutable, knows no sizes and stores nothing per rank or step: a
- * step is computed when it is asked for. docs/ARCHITECTURE.md states the
- * invariants (I1...) that hold for every plan that was proved.
+ * A plan is immutable and knows no sizes. A built-in one stores nothing per rank
+ * or step (sendrecv: its messages); a step is computed when it is asked for.
+ * docs/ARCHITECTURE.md states the invariants (I1...) of every proved plan.
  */
 #ifndef HOCKET_PLAN_H
 #define HOCKET_PLAN_H
@@ -59,7 +59,7 @@ enum hk_buf {
 /*
  * What a step does. "msg" is the message received from `from`.
  *
- *	enum               name                 does                     flags
+ *	enum               name                 does
  */
 #define HK_OP_MAP(X) \
 	X(NOP,              "nop",              "waits for its dependency") \
@@ -127,7 +127,8 @@ struct hk_plan_opts {
 	const char *algo;	/* NULL: the collective's first */
 	uint32_t root;		/* broadcast, reduce, gather, scatter */
 	uint32_t nodes;		/* two-level: divides the ranks; 0: up to 8 a node */
-	const struct hk_msg *msgs; /* sendrecv; NULL: each rank to the next; copied */
+	const struct hk_msg *msgs; /* sendrecv; NULL: each rank to the next; copied;
+				      slots and symbols keep this order */
 	size_t nmsgs;
 	const struct hk_alloc *alloc; /* borrowed until the plan is destroyed */
 };
@@ -155,7 +156,7 @@ struct hk_plan_info {
 	uint32_t parts;		/* chunks of a vector; 1 for block collectives */
 	uint32_t slots;		/* messages a channel must be able to hold */
 	bool inplace;		/* claims to work with `in` inside `out` */
-	const struct hk_msg *msgs; /* sendrecv, in the order of their symbols */
+	const struct hk_msg *msgs; /* sendrecv, as given */
 	size_t nmsgs;
 };
 HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out);
@@ -231,32 +232,41 @@ struct hk_algo_info {
 /* The i-th algorithm, in the order of the collectives; false past the last. */
 HK_API bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out);
 
+/*
+ * The collective's algorithm of that name or alias (case, '-' and '_' do not
+ * matter); NULL: its first. HK_EINVAL if there is none. Thread-safe.
+ */
+HK_API HK_NODISCARD enum hk_status hk_algo_find(enum hk_coll coll, const char *name,
+						struct hk_algo_info *info_out);
+
 /* ---- plans as text ---- */
 
 struct hk_print_opts {
 	size_t size;
-	uint32_t rank;		/* only this rank; HK_NONE: all */
+	bool one_rank;		/* only `rank`; else all */
+	uint32_t rank;
 };
-#define HK_PRINT_OPTS_INIT { sizeof(struct hk_print_opts), HK_NONE }
+#define HK_PRINT_OPTS_INIT { sizeof(struct hk_print_opts), false, 0 }
 
 /*
  * Write a plan for people (a table; a picture of who sends what to whom, round
- * by round), for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL.
- * HK_EIO where the stream fails; HK_ELIMIT where a picture would be too wide
- * or a graph has more than 2^20 steps, and HK_ENOMEM: both hold what they draw;
- * HK_EINVAL where a picture meets a step that cannot be meant.
+ * by round), for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL; a
+ * picture shows all ranks. HK_EIO if the stream fails; HK_EINVAL for a rank
+ * that is not there, or if a picture meets a malformed step; HK_ELIMIT if a
+ * picture would be too wide or a graph has more than 2^20 steps; HK_ENOMEM.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_print_table(const struct hk_plan *plan,
 						       const struct hk_print_opts *opts,
-						       FILE *file);
-HK_API HK_NODISCARD enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file,
-							 struct hk_why *why);
+						       FILE *file, struct hk_why *why);
+HK_API HK_NODISCARD enum hk_status hk_plan_print_picture(const struct hk_plan *plan,
+							 const struct hk_print_opts *opts,
+							 FILE *file, struct hk_why *why);
 HK_API HK_NODISCARD enum hk_status hk_plan_print_dot(const struct hk_plan *plan,
 						     const struct hk_print_opts *opts,
-						     FILE *file);
+						     FILE *file, struct hk_why *why);
 HK_API HK_NODISCARD enum hk_status hk_plan_print_json(const struct hk_plan *plan,
 						      const struct hk_print_opts *opts,
-						      FILE *file);
+						      FILE *file, struct hk_why *why);
 
 #define HK_PLAN_FILE_MAX (64u << 20)	/* bytes of a plan file */
 

@@ -75,7 +75,8 @@ enum hk_status hk__opts_copy(void *to, size_t size, const void *from)
 	if (!from)
 		return HK_OK;
 	memcpy(&given, from, sizeof(given));
-	if (given < sizeof(given))
+	/* A size that was never set is not a reason to read all of the stack. */
+	if (given < sizeof(given) || given > 4096)
 		return HK_EINVAL;
 	for (size_t i = size; i < given; i++)
 		if (((const char *)from)[i])

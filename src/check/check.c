@@ -6,7 +6,8 @@
 
 /*
  * Slots of out and scratch of all ranks together, and (twice that) what every
- * lane keeps of its rank's slots: at most about 3 GiB of state.
+ * lane keeps of its rank's slots. A slot costs 12 bytes, and every sum that is
+ * formed some 50 more: a ring takes about 110 bytes a slot in all.
  */
 #define CELLS_MAX (UINT64_C(1) << 27)
 
@@ -98,9 +99,13 @@ static void proof_init_inputs(struct proof *proof)
 		for (uint32_t k = 0; k < hk_plan_slots(proof->plan, r, HK_BUF_IN); k++) {
 			uint32_t out = hk_plan_inplace_slot(proof->plan, r, k);
 
-			if (out != HK_NONE)
-				proof->cells[proof->cell_base[r] + out].value =
-					hk__value_input(&proof->values, r, k);
+			if (out == HK_NONE)
+				continue;
+			/* One memory, one length (I6). */
+			hk_assert(hk_plan_symbol(proof->plan, r, HK_BUF_IN, k) ==
+				  hk_plan_symbol(proof->plan, r, HK_BUF_OUT, out));
+			proof->cells[proof->cell_base[r] + out].value =
+				hk__value_input(&proof->values, r, k);
 		}
 	}
 }
@@ -187,8 +192,12 @@ static void proof_report_cost(struct proof *proof)
 		cost_max(&cost->busiest_reduced, tally->reduced);
 		cost_max(&cost->busiest_copied, tally->copied);
 		cost->sent += tally->sent;
-		if (tally->scratch > cost->scratch_max)
-			cost->scratch_max = tally->scratch;
+		uint32_t scratch = hk_plan_slots(proof->plan, r, HK_BUF_SCRATCH);
+
+		if (scratch > cost->scratch_max)
+			cost->scratch_max = scratch;
+		if (tally->scratch > cost->scratch_used)
+			cost->scratch_used = tally->scratch;
 		if (nlanes > cost->lanes_max)
 			cost->lanes_max = nlanes;
 	}
@@ -221,12 +230,17 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 	struct hk_check_opts opts;
 	struct hk_check_report report = { .rank = HK_NONE, .lane = HK_NONE, .step = HK_NONE };
 
+	*report_out = report;
 	if (hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
-		return HK_EINVAL;
+		return hk__why(&report_out->why, HK_EINVAL, "options of an unknown version");
+	if (opts.inplace && !hk__coll_inplace(plan->coll))
+		return hk__why(&report_out->why, HK_EINVAL, "%s has no in-place form",
+			       hk_coll_name(plan->coll));
 	struct proof proof = { .plan = plan,
 			       .alloc = opts.alloc ? opts.alloc : &hk__alloc_default,
 			       .inplace = opts.inplace,
-			       .slots = opts.set_slots ? opts.slots : plan->slots,
+			       .slots = opts.set_slots ? opts.slots
+						       : hk__min(plan->slots, HK_SLOTS_MIN),
 			       .opts = &opts,
 			       .report = &report };
 	enum hk_status status = proof_init(&proof);

@@ -8,9 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum hk_status hk__refuse(struct proof *proof, enum hk_refusal kind, const struct lane *lane,
+enum hk_status hk__refuse(struct proof *proof, uint32_t invariant, const struct lane *lane,
 			  const char *expected, const char *found, const char *fmt, ...)
 {
+	/* What kind of refusal each invariant stands for. */
+	static const enum hk_refusal kinds[] = {
+		[1] = HK_REFUSAL_FORM,	   [2] = HK_REFUSAL_RESULT, [3] = HK_REFUSAL_PROGRESS,
+		[4] = HK_REFUSAL_PROGRESS, [5] = HK_REFUSAL_RACE,   [6] = HK_REFUSAL_RESULT,
+		[7] = HK_REFUSAL_RESULT,
+	};
 	struct hk_check_report *report = proof->report;
 	char what[HK_WHY_MAX / 2], where[96];
 	va_list args;
@@ -18,7 +24,8 @@ enum hk_status hk__refuse(struct proof *proof, enum hk_refusal kind, const struc
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	report->refusal = kind;
+	report->refusal = kinds[invariant];
+	report->invariant = invariant;
 	report->rank = lane->rank;
 	report->lane = lane->index;
 	report->step = lane->index == HK_NONE ? HK_NONE : lane->at;
@@ -29,7 +36,8 @@ enum hk_status hk__refuse(struct proof *proof, enum hk_refusal kind, const struc
 			 lane->at);
 	snprintf(report->expected, sizeof(report->expected), "%s", expected);
 	snprintf(report->found, sizeof(report->found), "%s", found);
-	return hk__why(&report->why, HK_EREFUSED, "%s: %s: %s", hk_refusal_name(kind), where, what);
+	return hk__why(&report->why, HK_EREFUSED, "%s (I%u): %s: %s",
+		       hk_refusal_name(report->refusal), invariant, where, what);
 }
 
 static int explain_compare(const void *a, const void *b)
@@ -54,43 +62,64 @@ void hk__explain_ranks(uint32_t *ranks, uint32_t count, struct hk__text *text)
 	}
 }
 
-#define EXPLAIN_INPUTS_MAX 64
-
-/* A sum: which ranks' which slot, and who is in it twice. */
-static void explain_sum(const struct proof *proof, const uint32_t *inputs, uint32_t count,
-			struct hk__text *text)
+/* The inputs of a sum, at most one more than there are ranks. NULL: no memory. */
+static uint32_t *explain_inputs(const struct proof *proof, uint32_t value, uint32_t *count_out)
 {
-	uint32_t ranks[EXPLAIN_INPUTS_MAX] = { 0 }, slot = 0, twice = HK_NONE;
-	bool mixed = false;
+	uint32_t max = proof->plan->n + 1;
+	uint32_t *inputs = hk__mem_zalloc(proof->alloc, max, sizeof(*inputs));
+	struct hk__array stack;
+
+	if (!inputs)
+		return NULL;
+	hk__array_init(&stack, proof->alloc, sizeof(uint32_t));
+	*count_out = hk__value_inputs(&proof->values, value, inputs, max, &stack);
+	hk__array_fini(&stack);
+	if (*count_out != HK_NONE)
+		return inputs;
+	hk__mem_free(proof->alloc, inputs, max, sizeof(*inputs));
+	return NULL;
+}
+
+/* Turns inputs into their ranks; true if all are of one slot, *slot_out. */
+static bool explain_ranks_of(const struct proof *proof, uint32_t *inputs, uint32_t count,
+			     uint32_t *slot_out)
+{
+	bool same = true;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t at;
+		uint32_t rank, slot;
 
-		hk__value_origin(&proof->values, inputs[i], &ranks[i], &at);
-		mixed |= i > 0 && at != slot;
-		slot = at;
+		hk__value_origin(&proof->values, inputs[i], &rank, &slot);
+		same &= i == 0 || slot == *slot_out;
+		*slot_out = slot;
+		inputs[i] = rank;
 	}
-	if (mixed) {
-		hk__text_add(text, "a sum that mixes");
-		for (uint32_t i = 0; i < count; i++) {
-			hk__value_origin(&proof->values, inputs[i], &ranks[i], &slot);
-			hk__text_add(text, "%s rank %u's in[%u]", i ? "," : "", ranks[i], slot);
-		}
+	return same;
+}
+
+/* A sum: which ranks' which slot, and who is in it twice. */
+static void explain_sum(const struct proof *proof, uint32_t *inputs, uint32_t count,
+			struct hk__text *text)
+{
+	uint32_t slot = 0;
+
+	if (!explain_ranks_of(proof, inputs, count, &slot)) {
+		hk__text_add(text, "a sum that mixes different slots of `in`");
 		return;
 	}
-	hk__text_add(text, "the sum of in[%u] over %s ", slot, count > 1 ? "ranks" : "rank");
-	hk__explain_ranks(ranks, count, text);
-	for (uint32_t i = 1; i < count; i++)
-		if (ranks[i] == ranks[i - 1])
-			twice = ranks[i];
-	if (twice != HK_NONE)
-		hk__text_add(text, " (rank %u more than once)", twice);
+	hk__text_add(text, "the sum of in[%u] over ranks ", slot);
+	hk__explain_ranks(inputs, count, text);
+	for (uint32_t i = 1; i < count; i++) {
+		if (inputs[i] == inputs[i - 1]) {
+			hk__text_add(text, " (rank %u more than once)", inputs[i]);
+			return;
+		}
+	}
 }
 
 void hk__explain_value(const struct proof *proof, uint32_t value, char *text_out, size_t size)
 {
-	uint32_t inputs[EXPLAIN_INPUTS_MAX], rank, slot;
-	struct hk__array stack;
+	uint32_t rank, slot, count;
 	struct hk__text text;
 
 	hk__text_init(&text, text_out, size);
@@ -103,50 +132,40 @@ void hk__explain_value(const struct proof *proof, uint32_t value, char *text_out
 		hk__text_add(&text, "rank %u's in[%u]", rank, slot);
 		return;
 	}
-	hk__array_init(&stack, proof->alloc, sizeof(uint32_t));
-	uint32_t count =
-		hk__value_inputs(&proof->values, value, inputs, EXPLAIN_INPUTS_MAX, &stack);
-	hk__array_fini(&stack);
-	if (count == HK_NONE) {
+	uint32_t *inputs = explain_inputs(proof, value, &count);
+	if (!inputs) {
 		hk__text_add(&text, "a sum");
 		return;
 	}
 	explain_sum(proof, inputs, count, &text);
-	if (count == EXPLAIN_INPUTS_MAX)
-		hk__text_add(&text, " and maybe more");
+	hk__mem_free(proof->alloc, inputs, (size_t)proof->plan->n + 1, sizeof(*inputs));
 }
 
 void hk__explain_missing(const struct proof *proof, uint32_t value, char *text_out, size_t size)
 {
-	uint32_t inputs[EXPLAIN_INPUTS_MAX], missing[EXPLAIN_INPUTS_MAX], nmissing = 0;
-	uint32_t count = 0, n = proof->plan->n;
-	struct hk__array stack;
+	uint32_t n = proof->plan->n, count, slot, nmissing = 0, at = 0;
 	struct hk__text text;
 
 	hk__text_init(&text, text_out, size);
-	if (value == VALUE_NOTHING || n >= EXPLAIN_INPUTS_MAX)
+	if (value == VALUE_NOTHING)
 		return;
-	hk__array_init(&stack, proof->alloc, sizeof(uint32_t));
-	count = hk__value_inputs(&proof->values, value, inputs, EXPLAIN_INPUTS_MAX, &stack);
-	hk__array_fini(&stack);
-	if (count >= EXPLAIN_INPUTS_MAX)
-		return;
-	for (uint32_t r = 0; r < n; r++) {
-		bool has = false;
-
-		for (uint32_t i = 0; i < count; i++) {
-			uint32_t rank, slot;
-
-			hk__value_origin(&proof->values, inputs[i], &rank, &slot);
-			has |= rank == r;
+	uint32_t *inputs = explain_inputs(proof, value, &count);
+	uint32_t *missing = hk__mem_zalloc(proof->alloc, n, sizeof(*missing));
+	if (inputs && missing && explain_ranks_of(proof, inputs, count, &slot)) {
+		qsort(inputs, count, sizeof(*inputs), explain_compare);
+		for (uint32_t r = 0; r < n; r++) {
+			while (at < count && inputs[at] < r)
+				at++;
+			if (at == count || inputs[at] != r)
+				missing[nmissing++] = r;
 		}
-		if (!has)
-			missing[nmissing++] = r;
 	}
-	if (nmissing == 0)
-		return;
-	hk__text_add(&text, "; without %s ", nmissing > 1 ? "ranks" : "rank");
-	hk__explain_ranks(missing, nmissing, &text);
+	if (nmissing) {
+		hk__text_add(&text, "; without %s ", nmissing > 1 ? "ranks" : "rank");
+		hk__explain_ranks(missing, nmissing, &text);
+	}
+	hk__mem_free(proof->alloc, missing, n, sizeof(*missing));
+	hk__mem_free(proof->alloc, inputs, (size_t)n + 1, sizeof(*inputs));
 }
 
 void hk__explain_cell(const struct proof *proof, uint32_t rank, uint64_t cell, char *text,
@@ -201,6 +220,8 @@ static void stuck_reason(const struct proof *proof, const struct lane *lane, str
 	}
 }
 
+#define STUCK_SHOWN 4 /* lanes of a circle that are spelled out */
+
 /*
  * From any waiting lane, n hops lead into the circle (or to a lane that has
  * ended); the lane named is in it, so mending it is mending the cause.
@@ -225,19 +246,21 @@ enum hk_status hk__refuse_stuck(struct proof *proof)
 	stuck_reason(proof, lane, &text);
 	hk__text_init(&text, chain, sizeof(chain));
 	stuck_reason(proof, lane, &text);
-	for (int shown = 0; shown < 4; shown++) {
+	for (uint32_t hop = 1;; hop++) {
 		lane = stuck_on(proof, lane);
 		if (lane->at == lane->nsteps) {
 			hk__text_add(&text, ", which has ended");
 			break;
 		}
-		hk__text_add(&text, ", which at step %u ", lane->at);
-		stuck_reason(proof, lane, &text);
-		if (stuck_on(proof, lane) == first) {
-			hk__text_add(&text, ": a circle");
+		if (lane == first) {
+			hk__text_add(&text, "%s: a circle of %u", hop > STUCK_SHOWN ? ", ..." : "",
+				     hop);
 			break;
 		}
+		if (hop >= STUCK_SHOWN)
+			continue;
+		hk__text_add(&text, ", which at step %u ", lane->at);
+		stuck_reason(proof, lane, &text);
 	}
-	return hk__refuse(proof, HK_REFUSAL_PROGRESS, first, "every lane reaches its end", expected,
-			  "%s", chain);
+	return hk__refuse(proof, 3, first, "every lane reaches its end", expected, "%s", chain);
 }

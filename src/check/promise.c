@@ -15,23 +15,6 @@ struct promise {
 	uint32_t slot; /* of `in` */
 };
 
-/* The sender's slot of a message: its place among the sender's, in order. */
-static struct promise promise_of_message(const struct hk__batch *batch, uint32_t msg)
-{
-	uint32_t src = batch->msgs[msg].src;
-	uint32_t low = batch->first_send[src], high = batch->first_send[src + 1];
-
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (batch->sends[middle] <= msg)
-			low = middle;
-		else
-			high = middle;
-	}
-	return (struct promise){ .rank = src, .slot = low - batch->first_send[src] };
-}
-
 static struct promise promise_of(const struct hk_plan *plan, uint32_t rank, uint32_t slot)
 {
 	switch (plan->coll) {
@@ -50,8 +33,9 @@ static struct promise promise_of(const struct hk_plan *plan, uint32_t rank, uint
 	case HK_COLL_ALLTOALL:
 		return (struct promise){ .rank = slot, .slot = rank };
 	case HK_COLL_SENDRECV:
-		return promise_of_message(plan->batch,
-					  plan->batch->recvs[plan->batch->first_recv[rank] + slot]);
+		slot = plan->batch->recvs[plan->batch->first_recv[rank] + slot];
+		return (struct promise){ .rank = plan->batch->msgs[slot].src,
+					 .slot = plan->batch->send_slot[slot] };
 	case HK_COLL_BARRIER:
 	case HK_COLL_COUNT:
 		break;
@@ -123,7 +107,7 @@ static enum hk_status promise_refuse(struct proof *proof, uint32_t rank, uint32_
 		hk__explain_missing(proof, cell->value, missing, sizeof(missing));
 	if (!cell->written)
 		writer.index = HK_NONE;
-	return hk__refuse(proof, HK_REFUSAL_RESULT, &writer, expected, found,
+	return hk__refuse(proof, 2, &writer, expected, found,
 			  "out[%u] should hold %s, but holds %s%s", slot, expected, found, missing);
 }
 
@@ -147,27 +131,35 @@ static enum hk_status promise_check_slot(struct proof *proof, struct promise_wor
 	return right ? HK_OK : promise_refuse(proof, rank, slot, &promise, cell);
 }
 
+/* The first rank that no lane of rank r knows to have come; n if there is none. */
+static uint32_t promise_unknown(const struct proof *proof, uint32_t r)
+{
+	uint32_t n = proof->plan->n;
+
+	for (uint32_t w = 0; w * 32 < n; w++) {
+		uint32_t known = r / 32 == w ? 1u << r % 32 : 0;
+
+		for (uint32_t l = proof->lane_base[r]; l < proof->lane_base[r + 1]; l++)
+			known |= proof->lanes[l].knows[w];
+		if (~known)
+			return hk__min(n, w * 32 + (uint32_t)__builtin_ctz(~known));
+	}
+	return n;
+}
+
 /* Nobody may leave a barrier before everybody came. */
 static enum hk_status promise_check_barrier(struct proof *proof)
 {
-	const struct hk_plan *plan = proof->plan;
+	for (uint32_t r = 0; r < proof->plan->n; r++) {
+		uint32_t unknown = promise_unknown(proof, r);
+		struct lane end = { .rank = r, .index = HK_NONE };
+		char expected[64];
 
-	for (uint32_t r = 0; r < plan->n; r++) {
-		for (uint32_t q = 0; q < plan->n; q++) {
-			bool knows = q == r;
-
-			for (uint32_t l = proof->lane_base[r]; l < proof->lane_base[r + 1]; l++)
-				knows |= proof->lanes[l].knows[q / 32] >> q % 32 & 1;
-			if (knows)
-				continue;
-			struct lane end = { .rank = r, .index = HK_NONE };
-			char expected[64];
-
-			snprintf(expected, sizeof(expected), "word of rank %u's arrival", q);
-			return hk__refuse(proof, HK_REFUSAL_RESULT, &end, expected, "none",
-					  "leaves the barrier without knowing that rank %u came",
-					  q);
-		}
+		if (unknown == proof->plan->n)
+			continue;
+		snprintf(expected, sizeof(expected), "word of rank %u's arrival", unknown);
+		return hk__refuse(proof, 2, &end, expected, "none",
+				  "leaves the barrier without knowing that rank %u came", unknown);
 	}
 	return HK_OK;
 }
@@ -199,7 +191,7 @@ static enum hk_status promise_check_nothing(struct proof *proof)
 		return HK_OK;
 	snprintf(found, sizeof(found), "%s[%u], which holds nothing yet",
 		 hk_buf_name(proof->nothing.buf), proof->nothing.slot);
-	return hk__refuse(proof, HK_REFUSAL_RESULT, &reader, "data", found, "reads %s", found);
+	return hk__refuse(proof, 7, &reader, "data", found, "reads %s", found);
 }
 
 enum hk_status hk__promise_check(struct proof *proof)

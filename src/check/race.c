@@ -136,9 +136,10 @@ static enum hk_status order_refuse(struct proof *proof, struct lane *lane, uint6
 		 "a dependency that orders lane %u step %u and lane %u step %u", other_lane,
 		 other_step, lane->index, lane->at);
 	snprintf(found, sizeof(found), "none, and both touch %s", name);
-	return hk__refuse(proof, HK_REFUSAL_RACE, lane, expected, found,
-			  "%s %s, which lane %u step %u %s, and no dependency orders the two", does,
-			  name, other_lane, other_step, did);
+	return hk__refuse(proof, 5, lane, expected, found,
+			  "%s %s, which lane %u step %u %s, and no dependency orders the two%s",
+			  does, name, other_lane, other_step, did,
+			  proof->inplace ? " (in place, `in` and `out` share memory)" : "");
 }
 
 /* The last write of the cell, where the lane is not ordered after it. */

@@ -20,8 +20,8 @@
 
 #include <string.h>
 
-/* How often progress is told: some ten times a second. */
-#define RUN_STEPS_PER_CALL 65536
+/* Steps and chunks between two calls of progress: some ten a second. */
+#define RUN_WORK_PER_CALL (1u << 17)
 
 /* ---- the pool of payloads ---- */
 
@@ -117,7 +117,7 @@ static enum hk_status slot_check_length(struct proof *proof, struct lane *lane, 
 		return HK_OK;
 	hk__promise_text(proof->plan, lane->rank, slot, expected, sizeof(expected));
 	hk__explain_value(proof, value, found, sizeof(found));
-	return hk__refuse(proof, HK_REFUSAL_RESULT, lane, expected, found,
+	return hk__refuse(proof, 6, lane, expected, found,
 			  "stores %s in out[%u], which is for %s and may have another length",
 			  found, slot, expected);
 }
@@ -272,13 +272,14 @@ static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 	enum hk_status status = HK_OK;
 	uint64_t base = proof->cell_base[rank], cell;
 
-	if (step->count < 2 || step->dst.buf == HK_BUF_NONE || step->op == HK_OP_SEND)
+	if (step->count < 2 || step->dst.buf == HK_BUF_NONE ||
+	    !(hk__op_fields(step->op) & HK__FIELD_DST))
 		return HK_OK;
 	for (uint32_t j = 0; j < step->count && status == HK_OK; j++) {
 		slot_cell(proof, rank, step->dst.buf, hk_span_at(&step->dst, j, nslots), &cell);
 		if (proof->marks[cell - base])
-			status = hk__refuse(proof, HK_REFUSAL_FORM, lane, "", "",
-					    "writes %s[%u] twice", hk_buf_name(step->dst.buf),
+			status = hk__refuse(proof, 1, lane, "", "", "writes %s[%u] twice",
+					    hk_buf_name(step->dst.buf),
 					    hk_span_at(&step->dst, j, nslots));
 		proof->marks[cell - base] = j + 1;
 	}
@@ -288,7 +289,7 @@ static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 
 		if (slot_cell(proof, rank, step->src.buf, slot, &cell) &&
 		    proof->marks[cell - base] && proof->marks[cell - base] != j + 1)
-			status = hk__refuse(proof, HK_REFUSAL_FORM, lane, "", "",
+			status = hk__refuse(proof, 1, lane, "", "",
 					    "reads %s[%u] for one chunk and overwrites it with "
 					    "another",
 					    hk_buf_name(step->src.buf), slot);
@@ -307,8 +308,8 @@ static enum hk_status step_enter(struct proof *proof, struct lane *lane)
 		lane->step.count = 0; /* whatever else it says, it moves nothing */
 	const char *fault = hk__step_fault(proof->plan, lane->rank, &lane->step);
 	if (fault)
-		return hk__refuse(proof, HK_REFUSAL_FORM, lane, "", "", "%s %s",
-				  hk_op_name(lane->step.op), fault);
+		return hk__refuse(proof, 1, lane, "", "", "%s %s", hk_op_name(lane->step.op),
+				  fault);
 	lane->entered = true;
 	lane->taken = lane->posted = false;
 	lane->payload.at = HK_NONE;
@@ -328,7 +329,7 @@ static enum hk_status step_add(struct proof *proof, struct lane *lane, uint32_t 
 
 		hk__explain_value(proof, other, one, sizeof(one));
 		hk__explain_value(proof, *value, two, sizeof(two));
-		return hk__refuse(proof, HK_REFUSAL_RESULT, lane, one, two,
+		return hk__refuse(proof, 6, lane, one, two,
 				  "adds %s to %s, which is a chunk of another length", two, one);
 	}
 	*value = hk__value_add(values, *value, other);
@@ -344,13 +345,13 @@ static enum hk_status step_receive(struct proof *proof, struct lane *lane, struc
 	if (message.payload.count != lane->step.count) {
 		char expected[64], found[HK_CHECK_TEXT_MAX];
 
-		snprintf(expected, sizeof(expected), "a message of %u chunks", lane->step.count);
-		snprintf(found, sizeof(found), "%u chunks, sent by rank %u lane %u step %u",
+		snprintf(expected, sizeof(expected), "a message of %u chunk%s", lane->step.count,
+			 lane->step.count == 1 ? "" : "s");
+		snprintf(found, sizeof(found), "one of %u, sent by rank %u lane %u step %u",
 			 message.payload.count, channel->from.rank, channel->from.lane,
 			 message.step);
-		return hk__refuse(proof, HK_REFUSAL_FORM, lane, expected, found,
-				  "%s expects %s, but finds %s", hk_op_name(lane->step.op),
-				  expected, found);
+		return hk__refuse(proof, 1, lane, expected, found, "%s expects %s, but finds %s",
+				  hk_op_name(lane->step.op), expected, found);
 	}
 	proof->tallies[lane->rank].received += message.payload.count;
 	bool news = message.depth > lane->depth;
@@ -370,7 +371,7 @@ static enum hk_status step_take_values(struct proof *proof, struct lane *lane)
 	const struct hk_step *step = &lane->step;
 	bool reduces = hk__op_reduces(step->op);
 	bool has_msg = hk__op_receives(step->op);
-	bool has_src = reduces || step->op == HK_OP_SEND || step->op == HK_OP_COPY;
+	bool has_src = hk__op_fields(step->op) & HK__FIELD_SRC;
 	enum hk_status status = HK_OK;
 
 	if (!has_msg)
@@ -415,7 +416,7 @@ static enum hk_status step_store(struct proof *proof, struct lane *lane)
 	const struct hk_step *step = &lane->step;
 	enum hk_status status = HK_OK;
 
-	if (step->op == HK_OP_SEND || step->op == HK_OP_NOP || step->dst.buf == HK_BUF_NONE)
+	if (!(hk__op_fields(step->op) & HK__FIELD_DST) || step->dst.buf == HK_BUF_NONE)
 		return HK_OK;
 	for (uint32_t j = 0; j < step->count && status == HK_OK; j++)
 		status = slot_write(proof, lane, j, pool_words(proof, lane->payload.at)[j]);
@@ -434,8 +435,12 @@ static void lane_next(struct proof *proof, struct lane *lane)
 	channel_release(proof, lane);
 	lane->at++;
 	lane->entered = false;
-	if (++proof->steps_done % RUN_STEPS_PER_CALL == 0)
+	proof->steps_done++;
+	proof->work += 1 + lane->step.count;
+	if (proof->work >= RUN_WORK_PER_CALL) {
+		proof->work = 0;
 		run_tell_progress(proof);
+	}
 	for (uint32_t l = proof->lane_base[lane->rank]; l < proof->lane_base[lane->rank + 1]; l++)
 		if (proof->lanes[l].wait == LANE_WAITS_STEP)
 			lane_wake(proof, l);
@@ -536,8 +541,8 @@ static enum hk_status run_check_drained(struct proof *proof)
 		struct lane sender = { .rank = channel->from.rank,
 				       .index = channel->from.lane,
 				       .at = message_at(proof, channel->head)->step };
-		return hk__refuse(proof, HK_REFUSAL_PROGRESS, &sender, "a receive for every send",
-				  "none", "sends to rank %u lane %u, which never receives it",
+		return hk__refuse(proof, 4, &sender, "a receive for every send", "none",
+				  "sends to rank %u lane %u, which never receives it",
 				  channel->to.rank, channel->to.lane);
 	}
 	return HK_OK;

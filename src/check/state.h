@@ -4,7 +4,7 @@
  *
  * value    an expression over inputs: nothing, one input slot, or a sum of two
  *          values. Equal expressions are one value (sums commute), so values
- *          compare as numbers and a plan's memory is one number per slot.
+ *          compare as numbers.
  * cell     a slot of some rank's out or scratch, with the value it holds. Input
  *          slots are constants; in place, some of them are out cells.
  * payload  the values of a message, from a pool of blocks of 2^k words. For a
@@ -125,7 +125,7 @@ struct proof {
 	struct tally *tallies;		/* per rank */
 	uint64_t messages_sent;
 	uint32_t critical;
-	uint64_t steps_done, steps_total;
+	uint64_t steps_done, steps_total, work;	/* work: steps and chunks */
 
 	uint32_t *marks;		/* [slot]: which chunk of this step writes it */
 	uint32_t nmarks;
@@ -179,8 +179,11 @@ void hk__promise_text(const struct hk_plan *plan, uint32_t rank, uint32_t slot, 
 		      size_t size);
 
 /* ---- words for people (explain.c) ---- */
-/* Fills the report; returns HK_EREFUSED. expected and found may be "". */
-enum hk_status hk__refuse(struct proof *proof, enum hk_refusal kind, const struct lane *lane,
+/*
+ * Fills the report: an invariant (1 for I1) does not hold at a lane's step.
+ * Returns HK_EREFUSED. expected and found may be "".
+ */
+enum hk_status hk__refuse(struct proof *proof, uint32_t invariant, const struct lane *lane,
 			  const char *expected, const char *found, const char *fmt, ...)
 	HK_PRINTF(6, 7);
 void hk__explain_value(const struct proof *proof, uint32_t value, char *text_out, size_t size);

@@ -53,9 +53,13 @@ bool hk__coll_vector(enum hk_coll coll)
 	return coll == HK_COLL_ALLREDUCE || coll == HK_COLL_BROADCAST || coll == HK_COLL_REDUCE;
 }
 
-bool hk__coll_reduces(enum hk_coll coll)
+/*
+ * A slot of `in` may share memory with a slot of `out` only where both have
+ * the same symbol: blocks of an alltoall go both ways, and their lengths differ.
+ */
+bool hk__coll_inplace(enum hk_coll coll)
 {
-	return coll == HK_COLL_ALLREDUCE || coll == HK_COLL_REDUCE || coll == HK_COLL_REDUCESCATTER;
+	return coll != HK_COLL_ALLTOALL && coll != HK_COLL_BARRIER && coll != HK_COLL_SENDRECV;
 }
 
 uint32_t hk__plan_chunks(const struct hk_plan *plan)
@@ -196,7 +200,6 @@ uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, uint32_
 	switch (plan->coll) {
 	case HK_COLL_ALLREDUCE:
 	case HK_COLL_BROADCAST:
-	case HK_COLL_ALLTOALL:
 		return slot;
 	case HK_COLL_REDUCE:
 		return rank == plan->root ? slot : HK_NONE;
@@ -207,6 +210,7 @@ uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, uint32_
 	case HK_COLL_REDUCESCATTER:
 	case HK_COLL_SCATTER:
 		return slot == rank ? 0 : HK_NONE;
+	case HK_COLL_ALLTOALL:
 	case HK_COLL_BARRIER:
 	case HK_COLL_SENDRECV:
 	case HK_COLL_COUNT:

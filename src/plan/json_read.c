@@ -16,8 +16,8 @@
 
 #define READ_PARTS_MAX (1u << 20)
 #define READ_SCRATCH_MAX (1u << 20)
-#define READ_STATE_MAX (1u << 24)  /* slots of all buffers of all ranks */
-#define READ_WORK_MAX (1u << 26)   /* chunks that all steps move */
+#define READ_STATE_MAX (1u << 24)  /* slots of all ranks, times their lanes */
+#define READ_WORK_MAX (1u << 24)   /* chunks that all steps move */
 #define READ_MEMORY_MAX (1u << 30) /* bytes of the text as a tree, about */
 
 /* ---- the head ---- */
@@ -141,6 +141,9 @@ static enum hk_status head_read(struct hk__json_reader *reader, json_t *root)
 	if (status == HK_OK && !json_is_boolean(inplace))
 		status = hk__json_expected(reader, "inplace", inplace, "true or false");
 	reader->spec.inplace = json_is_true(inplace);
+	if (status == HK_OK && reader->spec.inplace && !hk__coll_inplace(reader->spec.coll))
+		status = hk__json_fail(reader, HK_ESYNTAX, "inplace", "%s has no in-place form",
+				       hk_coll_name(reader->spec.coll));
 	return status;
 }
 
@@ -261,13 +264,17 @@ static enum hk_status plan_check_state(const struct hk__json_reader *reader)
 	const struct hk_plan *plan = reader->plan;
 	uint64_t nslots = 0;
 
-	for (uint32_t r = 0; r < plan->n; r++)
+	for (uint32_t r = 0; r < plan->n; r++) {
+		uint64_t nlanes = hk_plan_lanes(plan, r);
+
 		for (enum hk_buf buf = HK_BUF_IN; buf <= HK_BUF_SCRATCH; buf++)
-			nslots += hk_plan_slots(plan, r, buf);
+			nslots += hk_plan_slots(plan, r, buf) * (nlanes ? nlanes : 1);
+	}
 	if (nslots <= READ_STATE_MAX)
 		return HK_OK;
 	return hk__json_fail(reader, HK_ELIMIT, NULL,
-			     "%llu slots in all buffers of all ranks; at most %u can be read",
+			     "%llu slots in all buffers of all ranks, counted once per lane; at "
+			     "most %u can be read",
 			     (unsigned long long)nslots, READ_STATE_MAX);
 }
 

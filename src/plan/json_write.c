@@ -104,10 +104,10 @@ static void json_write_head(const struct hk_plan *plan, FILE *file)
 }
 
 enum hk_status hk_plan_print_json(const struct hk_plan *plan, const struct hk_print_opts *opts,
-				  FILE *file)
+				  FILE *file, struct hk_why *why)
 {
-	uint32_t first, end;
-	enum hk_status status = hk__print_ranks(plan, opts, &first, &end);
+	uint32_t first = 0, end = 0;
+	enum hk_status status = hk__print_ranks(plan, opts, why, &first, &end);
 
 	if (status != HK_OK)
 		return status;
@@ -118,5 +118,5 @@ enum hk_status hk_plan_print_json(const struct hk_plan *plan, const struct hk_pr
 		fputs(r + 1 < end ? ",\n" : "\n", file);
 	}
 	fputs("  ]\n}\n", file);
-	return hk__print_end(file);
+	return hk__print_end(file, why);
 }

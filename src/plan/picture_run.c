@@ -67,8 +67,8 @@ static enum hk_status picture_count(struct hk__picture *picture)
 
 	if (picture->plan->n > HK__PICTURE_RANKS_MAX)
 		return hk__why(picture->why, HK_ELIMIT,
-			       "%u ranks: a picture shows at most %u; the table and the graph "
-			       "show any plan",
+			       "%u ranks: a picture shows at most %u; the table shows any "
+			       "plan",
 			       picture->plan->n, HK__PICTURE_RANKS_MAX);
 	for (uint32_t r = 0; status == HK_OK && r < picture->plan->n; r++)
 		status = picture_count_rank(picture, r);
@@ -235,7 +235,10 @@ static enum run_result run_send(struct hk__picture *picture, struct hk__picture_
 
 	if (!channel)
 		return RUN_NO_MEMORY;
-	if (channel->used >= (picture->plan->slots ? picture->plan->slots : 1))
+	/* As the proof has it: no more than every transport offers. */
+	uint32_t slots = hk__min(picture->plan->slots, HK_SLOTS_MIN);
+
+	if (channel->used >= (slots ? slots : 1))
 		return RUN_WAITS;
 	struct hk__picture_msg *msg = hk__array_push(&picture->msgs);
 	if (!msg)

@@ -43,25 +43,27 @@ const char *hk_buf_name(enum hk_buf buf)
 	return "none";
 }
 
-bool hk__op_receives(enum hk_op op)
+unsigned hk__op_fields(enum hk_op op)
 {
-	return op == HK_OP_RECV || op == HK_OP_RECV_REDUCE || op == HK_OP_RECV_SEND ||
-	       op == HK_OP_RECV_REDUCE_SEND;
-}
+	enum {
+		FROM = HK__FIELD_FROM | HK__FIELD_COUNT,
+		TO = HK__FIELD_TO | HK__FIELD_COUNT,
+		SRC = HK__FIELD_SRC | HK__FIELD_COUNT,
+		KEEP = HK__FIELD_DST,
+		DST = HK__FIELD_DST | HK__FIELD_DST_NEEDED,
+		ADD = HK__FIELD_REDUCES
+	};
+	static const unsigned fields[HK_OP_COUNT] = {
+		[HK_OP_SEND] = SRC | TO,
+		[HK_OP_RECV] = FROM | DST,
+		[HK_OP_RECV_REDUCE] = FROM | SRC | DST | ADD,
+		[HK_OP_RECV_SEND] = FROM | TO | KEEP,
+		[HK_OP_RECV_REDUCE_SEND] = FROM | SRC | TO | KEEP | ADD,
+		[HK_OP_COPY] = SRC | DST,
+		[HK_OP_REDUCE] = SRC | DST | ADD,
+	};
 
-bool hk__op_sends(enum hk_op op)
-{
-	return op == HK_OP_SEND || op == HK_OP_RECV_SEND || op == HK_OP_RECV_REDUCE_SEND;
-}
-
-bool hk__op_reduces(enum hk_op op)
-{
-	return op == HK_OP_RECV_REDUCE || op == HK_OP_RECV_REDUCE_SEND || op == HK_OP_REDUCE;
-}
-
-bool hk__op_reserved(enum hk_op op)
-{
-	return op >= HK_OP_PUT;
+	return op < HK_OP_COUNT ? fields[op] : 0;
 }
 
 uint32_t hk_span_at(const struct hk_span *span, uint32_t j, uint32_t nslots)
@@ -101,24 +103,22 @@ static const char *step_port_fault(const struct hk_plan *plan, const struct hk_p
 
 const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step)
 {
-	bool has_src = step->op == HK_OP_SEND || step->op == HK_OP_COPY || hk__op_reduces(step->op);
-	bool has_dst = step->op == HK_OP_RECV || step->op == HK_OP_RECV_REDUCE ||
-		       step->op == HK_OP_COPY || step->op == HK_OP_REDUCE;
+	unsigned fields = hk__op_fields(step->op);
 	const char *fault = NULL;
 
 	if (hk__op_reserved(step->op))
 		return "is a reserved operation that cannot be proved yet; use send and recv";
-	if (hk__op_receives(step->op))
+	if (fields & HK__FIELD_FROM)
 		fault = step_port_fault(plan, &step->from);
-	if (!fault && hk__op_sends(step->op))
+	if (!fault && (fields & HK__FIELD_TO))
 		fault = step_port_fault(plan, &step->to);
-	if (!fault && has_src)
+	if (!fault && (fields & HK__FIELD_SRC))
 		fault = step_span_fault(plan, rank, &step->src, step->count, false);
-	/* The fused sends may keep what they pass on, or not. */
-	if (!fault && step->op != HK_OP_SEND && step->op != HK_OP_NOP)
-		fault = step_span_fault(plan, rank, &step->dst, step->count, !has_dst);
-	if (!fault && step->dst.buf == HK_BUF_IN && step->op != HK_OP_SEND && step->op != HK_OP_NOP)
-		fault = "writes the input, which is read-only";
+	if (!fault && (fields & HK__FIELD_DST))
+		fault = step_span_fault(plan, rank, &step->dst, step->count,
+					!(fields & HK__FIELD_DST_NEEDED));
+	if (!fault && (fields & HK__FIELD_DST) && step->dst.buf == HK_BUF_IN)
+		fault = "writes the input, which is read-only (I7)";
 	if (!fault && step->after.lane != HK_NONE &&
 	    (step->after.lane >= hk_plan_lanes(plan, rank) ||
 	     step->after.step >= hk_plan_steps(plan, rank, step->after.lane)))
@@ -159,9 +159,9 @@ static enum hk_status plan_no_algo(enum hk_coll coll, const char *name, struct h
 /* The fewest nodes (two or more) of at most 8 ranks each that divide n. */
 static uint32_t plan_default_nodes(uint32_t n)
 {
-	for (uint32_t nodes = 2; nodes < n; nodes++)
-		if (n % nodes == 0 && n / nodes <= 8)
-			return nodes;
+	for (uint32_t g = hk__min(n / 2, 8); g > 1; g--)
+		if (n % g == 0)
+			return n / g;
 	return n;
 }
 
@@ -200,15 +200,14 @@ static enum hk_status plan_check_args(const struct hk_algo *algo, uint32_t n,
 static enum hk_status plan_make_batch(struct hk_plan *plan, const struct hk_plan_opts *opts)
 {
 	if (opts->msgs)
-		return hk__batch_create(plan->alloc, plan->n, opts->msgs, opts->nmsgs, true,
+		return hk__batch_create(plan->alloc, plan->n, opts->msgs, opts->nmsgs,
 					&plan->batch);
 	struct hk_msg *msgs = hk__mem_zalloc(plan->alloc, plan->n, sizeof(*msgs));
 	if (!msgs)
 		return HK_ENOMEM;
 	for (uint32_t r = 0; r < plan->n; r++)
 		msgs[r] = (struct hk_msg){ r, (r + 1) % plan->n };
-	enum hk_status status =
-		hk__batch_create(plan->alloc, plan->n, msgs, plan->n, true, &plan->batch);
+	enum hk_status status = hk__batch_create(plan->alloc, plan->n, msgs, plan->n, &plan->batch);
 	hk__mem_free(plan->alloc, msgs, plan->n, sizeof(*msgs));
 	return status;
 }
@@ -221,6 +220,8 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 
 	if (status != HK_OK)
 		return hk__why(why, status, "options of an unknown version");
+	if ((unsigned)coll >= HK_COLL_COUNT)
+		return hk__why(why, HK_EINVAL, "%u is not a collective", (unsigned)coll);
 	const struct hk_algo *algo = plan_find_algo(coll, opts.algo);
 	if (!algo)
 		return plan_no_algo(coll, opts.algo ? opts.algo : "", why);
@@ -247,7 +248,8 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 		status = plan_make_batch(plan, &opts);
 		if (status != HK_OK) {
 			hk_plan_destroy(plan);
-			return hk__why(why, status, "no memory for %zu messages", opts.nmsgs);
+			return hk__why(why, status, "%s: %zu messages", hk_status_text(status),
+				       opts.msgs ? opts.nmsgs : nranks);
 		}
 	}
 	*plan_out = plan;
@@ -313,12 +315,8 @@ void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint
 	plan->algo->step(plan, rank, lane, i, step_out);
 }
 
-bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out)
+static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *info_out)
 {
-	const struct hk_algo *algo = hk__algo_at(i);
-
-	if (!algo)
-		return false;
 	*info_out = (struct hk_algo_info){
 		.coll = algo->coll,
 		.name = algo->card.name,
@@ -333,5 +331,23 @@ bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out)
 		.rooted = hk__coll_rooted(algo->coll),
 		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),
 	};
-	return true;
+}
+
+bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out)
+{
+	const struct hk_algo *algo = hk__algo_at(i);
+
+	if (algo)
+		plan_describe_algo(algo, info_out);
+	return algo;
+}
+
+enum hk_status hk_algo_find(enum hk_coll coll, const char *name, struct hk_algo_info *info_out)
+{
+	const struct hk_algo *algo = plan_find_algo(coll, name);
+
+	if (!algo)
+		return HK_EINVAL;
+	plan_describe_algo(algo, info_out);
+	return HK_OK;
 }

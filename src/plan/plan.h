@@ -2,10 +2,9 @@
 /*
  * plan.h - the inside of a plan, and the table every algorithm fills.
  *
- * A plan is its parameters plus a const table of functions. The functions of
- * a built-in algorithm are rank arithmetic: they read the parameters and
- * nothing else. A stored plan (store.h: read from a file, or edited by a
- * test) has a table whose functions look its steps up.
+ * A built-in plan is its parameters plus a const table of functions, which are
+ * rank arithmetic: they read the parameters and nothing else. A stored plan
+ * (store.h: read from a file, or edited by a test) has its steps instead.
  */
 #ifndef HK_PLAN_PLAN_H
 #define HK_PLAN_PLAN_H
@@ -57,13 +56,13 @@ struct hk_plan {
 
 extern const struct hk_step hk__step_none;
 
-/* All built-in algorithms, ended by a row whose name is NULL. */
+/* The i-th built-in algorithm; NULL past the last. */
 const struct hk_algo *hk__algo_at(uint32_t i);
 
 /* What a collective is about: which of its properties depend on what. */
 bool hk__coll_rooted(enum hk_coll coll);
 bool hk__coll_vector(enum hk_coll coll);	/* in parts, not blocks */
-bool hk__coll_reduces(enum hk_coll coll);
+bool hk__coll_inplace(enum hk_coll coll);	/* `in` can lie inside `out`, or it in `in` */
 
 /* How many chunks make V (struct hk_algo_info). */
 uint32_t hk__plan_chunks(const struct hk_plan *plan);
@@ -71,25 +70,54 @@ uint32_t hk__plan_chunks(const struct hk_plan *plan);
 /* One reason why a step cannot be meant, or NULL: I1 in ARCHITECTURE.md. */
 const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step);
 
-/* What an operation has. */
-bool hk__op_receives(enum hk_op op);
-bool hk__op_sends(enum hk_op op);
-bool hk__op_reduces(enum hk_op op);
-bool hk__op_reserved(enum hk_op op);
+/* The fields of a step that mean something for an operation, and what it does. */
+enum hk__field {
+	HK__FIELD_FROM = 1 << 0,
+	HK__FIELD_TO = 1 << 1,
+	HK__FIELD_SRC = 1 << 2,
+	HK__FIELD_DST = 1 << 3,
+	HK__FIELD_COUNT = 1 << 4,
+	HK__FIELD_DST_NEEDED = 1 << 5,	/* dst may not be left out */
+	HK__FIELD_REDUCES = 1 << 6	/* adds */
+};
+unsigned hk__op_fields(enum hk_op op);
+
+static inline bool hk__op_receives(enum hk_op op)
+{
+	return hk__op_fields(op) & HK__FIELD_FROM;
+}
+
+static inline bool hk__op_sends(enum hk_op op)
+{
+	return hk__op_fields(op) & HK__FIELD_TO;
+}
+
+static inline bool hk__op_reduces(enum hk_op op)
+{
+	return hk__op_fields(op) & HK__FIELD_REDUCES;
+}
+
+static inline bool hk__op_reserved(enum hk_op op)
+{
+	return op >= HK_OP_PUT;
+}
 
 /* ---- sendrecv batches (algo/sendrecv.c) ---- */
 struct hk__batch {
-	struct hk_msg *msgs;		/* sorted: the global order, symbol k = msgs[k] */
+	struct hk_msg *msgs;		/* as given: symbol k is msgs[k] */
 	size_t nmsgs;
-	uint32_t *first_send;		/* per rank, n + 1: into sends */
+	uint32_t *first_send;		/* per rank, n + 1: into the arrays by sender */
 	uint32_t *first_recv;
-	uint32_t *sends;		/* message numbers, by sender */
-	uint32_t *recvs;
+	uint32_t *sends;		/* messages by sender: slots of `in` */
+	uint32_t *recvs;		/* messages by receiver: slots of `out` */
+	uint32_t *send_order;		/* the same, in the order of steps */
+	uint32_t *recv_order;
+	uint32_t *send_slot;		/* per message: its slot at the sender */
+	uint32_t *recv_slot;		/* and at the receiver */
 	uint32_t n;
 };
-/* Sorts (batches made for built-in plans) or keeps the order (files). */
 enum hk_status hk__batch_create(const struct hk_alloc *alloc, uint32_t n, const struct hk_msg *msgs,
-				size_t nmsgs, bool sort, struct hk__batch **batch_out);
+				size_t nmsgs, struct hk__batch **batch_out);
 void hk__batch_destroy(const struct hk_alloc *alloc, struct hk__batch *batch);
 
 #endif

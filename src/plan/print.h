@@ -9,55 +9,29 @@
 
 #include "plan/plan.h"
 
-/* The fields of a step that mean something for an operation. */
-enum hk__field {
-	HK__FIELD_FROM = 1 << 0,
-	HK__FIELD_TO = 1 << 1,
-	HK__FIELD_SRC = 1 << 2,
-	HK__FIELD_DST = 1 << 3,
-	HK__FIELD_COUNT = 1 << 4,
-	HK__FIELD_DST_NEEDED = 1 << 5	/* dst may not be left out */
-};
-
-static inline unsigned hk__op_fields(enum hk_op op)
-{
-	unsigned fields = HK__FIELD_COUNT;
-
-	if (op == HK_OP_NOP || hk__op_reserved(op))
-		return 0;
-	if (hk__op_receives(op))
-		fields |= HK__FIELD_FROM;
-	if (hk__op_sends(op))
-		fields |= HK__FIELD_TO;
-	if (op == HK_OP_SEND || op == HK_OP_COPY || hk__op_reduces(op))
-		fields |= HK__FIELD_SRC;
-	if (op != HK_OP_SEND)
-		fields |= HK__FIELD_DST;
-	if (!hk__op_sends(op))
-		fields |= HK__FIELD_DST_NEEDED;
-	return fields;
-}
-
-/* The ranks to print: first to end - 1. HK_EINVAL where there is no such rank. */
+/* The ranks to print: first to end - 1. HK_EINVAL if there is no such rank. */
 static inline enum hk_status hk__print_ranks(const struct hk_plan *plan,
-					     const struct hk_print_opts *given,
+					     const struct hk_print_opts *given, struct hk_why *why,
 					     uint32_t *first_out, uint32_t *end_out)
 {
-	struct hk_print_opts opts = HK_PRINT_OPTS_INIT;
+	struct hk_print_opts opts;
 
-	if (given && hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
-		return HK_EINVAL;
-	if (opts.rank != HK_NONE && opts.rank >= plan->n)
-		return HK_EINVAL;
-	*first_out = opts.rank == HK_NONE ? 0 : opts.rank;
-	*end_out = opts.rank == HK_NONE ? plan->n : opts.rank + 1;
+	if (hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
+		return hk__why(why, HK_EINVAL, "options of an unknown version");
+	if (opts.one_rank && opts.rank >= plan->n)
+		return hk__why(why, HK_EINVAL, "rank %u is not one of the %u ranks (0 to %u)",
+			       opts.rank, plan->n, plan->n - 1);
+	*first_out = opts.one_rank ? opts.rank : 0;
+	*end_out = opts.one_rank ? opts.rank + 1 : plan->n;
 	return HK_OK;
 }
 
 /* What was written may fail as late as here, when it leaves the buffer. */
-static inline enum hk_status hk__print_end(FILE *file)
+static inline enum hk_status hk__print_end(FILE *file, struct hk_why *why)
 {
-	return fflush(file) != 0 || ferror(file) ? HK_EIO : HK_OK;
+	if (fflush(file) == 0 && !ferror(file))
+		return HK_OK;
+	return hk__why(why, HK_EIO, "cannot write the plan");
 }
 
 /* "allreduce ring: 4 ranks, 4 parts, ..." (print_table.c). */

@@ -199,7 +199,7 @@ static void dot_print_starved(const struct dot *dot)
 	}
 }
 
-static enum hk_status dot_check_steps(const struct hk_plan *plan)
+static enum hk_status dot_check_steps(const struct hk_plan *plan, struct hk_why *why)
 {
 	uint64_t nsteps = 0;
 
@@ -207,7 +207,10 @@ static enum hk_status dot_check_steps(const struct hk_plan *plan)
 		for (uint32_t l = 0; l < hk_plan_lanes(plan, r); l++)
 			nsteps += hk_plan_steps(plan, r, l);
 		if (nsteps > DOT_STEPS_MAX)
-			return HK_ELIMIT;
+			return hk__why(
+				why, HK_ELIMIT,
+				"a graph shows at most %u steps; ask for one rank of this plan",
+				DOT_STEPS_MAX);
 	}
 	return HK_OK;
 }
@@ -229,34 +232,34 @@ static void dot_print_head(const struct dot *dot)
 }
 
 enum hk_status hk_plan_print_dot(const struct hk_plan *plan, const struct hk_print_opts *opts,
-				 FILE *file)
+				 FILE *file, struct hk_why *why)
 {
 	struct dot dot = { .plan = plan, .file = file };
-	uint32_t first, end;
-	enum hk_status status = hk__print_ranks(plan, opts, &first, &end);
+	uint32_t first = 0, end = 0;
+	enum hk_status status = hk__print_ranks(plan, opts, why, &first, &end);
 	bool whole = status == HK_OK && end - first == plan->n;
 
 	if (status == HK_OK && whole)
-		status = dot_check_steps(plan);
+		status = dot_check_steps(plan, why);
 	if (status != HK_OK)
 		return status;
 	hk__hash_init(&dot.receives, plan->alloc);
 	hk__hash_init(&dot.sends, plan->alloc);
 	/* Before the first byte is written, so that most failures leave none. */
 	if (whole && !dot_walk(&dot, dot_note_receive)) {
-		status = HK_ENOMEM;
+		status = hk__why(why, HK_ENOMEM, "no memory for a graph");
 		goto err_fini;
 	}
 	dot_print_head(&dot);
 	for (uint32_t r = first; r < end && !ferror(file); r++)
 		dot_print_rank(&dot, r);
 	if (whole && !dot_walk(&dot, dot_print_message)) {
-		status = HK_ENOMEM;
+		status = hk__why(why, HK_ENOMEM, "no memory for a graph");
 		goto err_fini;
 	}
 	dot_print_starved(&dot);
 	fputs("}\n", file);
-	status = hk__print_end(file);
+	status = hk__print_end(file, why);
 err_fini:
 	hk__hash_fini(&dot.sends);
 	hk__hash_fini(&dot.receives);

@@ -368,11 +368,18 @@ static enum hk_status picture_arrange(struct hk__picture *picture)
 	return HK_OK;
 }
 
-enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file, struct hk_why *why)
+enum hk_status hk_plan_print_picture(const struct hk_plan *plan, const struct hk_print_opts *opts,
+				     FILE *file, struct hk_why *why)
 {
 	struct hk__picture picture;
-	enum hk_status status = hk__picture_init(&picture, plan, why);
+	uint32_t first = 0, end = 0;
+	enum hk_status status = hk__print_ranks(plan, opts, why, &first, &end);
 
+	if (status == HK_OK && end - first != plan->n)
+		status = hk__why(why, HK_EINVAL, "a picture shows all ranks, not one");
+	if (status != HK_OK)
+		return status;
+	status = hk__picture_init(&picture, plan, why);
 	if (status == HK_OK)
 		status = hk__picture_run(&picture);
 	if (status == HK_OK)
@@ -382,9 +389,7 @@ enum hk_status hk_plan_print_picture(const struct hk_plan *plan, FILE *file, str
 		picture_draw(&picture, file);
 		picture_draw_stuck(&picture, file);
 		picture_draw_legend(&picture, file);
-		status = hk__print_end(file);
-		if (status != HK_OK)
-			status = hk__why(why, status, "the picture could not be written");
+		status = hk__print_end(file, why);
 	}
 	hk__picture_fini(&picture);
 	return status;

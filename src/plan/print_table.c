@@ -269,10 +269,10 @@ static void table_print_rank(const struct hk_plan *plan, uint32_t rank, FILE *fi
 }
 
 enum hk_status hk_plan_print_table(const struct hk_plan *plan, const struct hk_print_opts *opts,
-				   FILE *file)
+				   FILE *file, struct hk_why *why)
 {
-	uint32_t first, end;
-	enum hk_status status = hk__print_ranks(plan, opts, &first, &end);
+	uint32_t first = 0, end = 0;
+	enum hk_status status = hk__print_ranks(plan, opts, why, &first, &end);
 	char title[HK_WHY_MAX];
 	struct hk__text text;
 
@@ -283,5 +283,5 @@ enum hk_status hk_plan_print_table(const struct hk_plan *plan, const struct hk_p
 	fprintf(file, "%s\n", title);
 	for (uint32_t r = first; r < end && !ferror(file); r++)
 		table_print_rank(plan, r, file);
-	return hk__print_end(file);
+	return hk__print_end(file, why);
 }

@@ -29,7 +29,7 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 	for (uint32_t r = 0; r < spec->n; r++)
 		hk__array_init(&plan->store->ranks[r].lanes, alloc, sizeof(struct hk__store_lane));
 	if (spec->coll == HK_COLL_SENDRECV &&
-	    hk__batch_create(alloc, spec->n, spec->msgs, spec->nmsgs, false, &plan->batch) != HK_OK)
+	    hk__batch_create(alloc, spec->n, spec->msgs, spec->nmsgs, &plan->batch) != HK_OK)
 		goto err_destroy;
 	*plan_out = plan;
 	return HK_OK;

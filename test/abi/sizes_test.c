@@ -34,9 +34,9 @@ TEST(installed)
 	CHECK_EQ(sizeof(struct hk_sizes), 16);
 	CHECK_EQ(sizeof(struct hk_algo_info), 80);
 	CHECK_EQ(sizeof(struct hk_why), 768);
-	CHECK_EQ(sizeof(struct hk_check_cost), 72);
+	CHECK_EQ(sizeof(struct hk_check_cost), 80);
 	CHECK_EQ(sizeof(struct hk_rank_cost), 48);
-	CHECK_EQ(sizeof(struct hk_check_report), 1376);
+	CHECK_EQ(sizeof(struct hk_check_report), 1392);
 }
 
 TEST(installed_options)
@@ -61,5 +61,5 @@ TEST(initialisers)
 	CHECK_EQ(print.size, sizeof(print));
 	CHECK(!plan.algo && !plan.msgs && !plan.alloc);
 	CHECK(!check.inplace && !check.set_slots && !check.alloc && !check.progress);
-	CHECK_EQ(print.rank, HK_NONE);
+	CHECK(!print.one_rank && !print.rank);
 }

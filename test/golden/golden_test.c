@@ -19,14 +19,7 @@ struct golden {
 };
 
 typedef enum hk_status (*golden_print)(const struct hk_plan *plan, const struct hk_print_opts *opts,
-				       FILE *file);
-
-static enum hk_status golden_picture(const struct hk_plan *plan, const struct hk_print_opts *opts,
-				     FILE *file)
-{
-	(void)opts;
-	return hk_plan_print_picture(plan, file, NULL);
-}
+				       FILE *file, struct hk_why *why);
 
 /* A path from the folder this file lies in. */
 static void golden_path(char *path, size_t size, const char *name)
@@ -110,9 +103,9 @@ static void golden_check(const struct golden *golden, golden_print print)
 	FILE *file = open_memstream(&text, &len);
 
 	CHECK(file);
-	if (golden->rank)
-		opts.rank = golden->rank - 1;
-	CHECK_EQ(print(plan, &opts, file), HK_OK);
+	opts.one_rank = golden->rank;
+	opts.rank = golden->rank ? golden->rank - 1 : 0;
+	CHECK_EQ(print(plan, &opts, file, NULL), HK_OK);
 	CHECK(fclose(file) == 0);
 	golden_compare(golden->name, text);
 	free(text);
@@ -192,7 +185,7 @@ TEST(picture)
 	};
 
 	for (size_t i = 0; i < sizeof(goldens) / sizeof(goldens[0]); i++)
-		golden_check(&goldens[i], golden_picture);
+		golden_check(&goldens[i], hk_plan_print_picture);
 }
 
 TEST(dot)

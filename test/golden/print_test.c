@@ -58,8 +58,8 @@ TEST(print_without_memory)
 	opts.alloc = &counted.alloc;
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 7, &opts, &why, &plan), HK_OK);
 	size_t held = counted.bytes, calls = counted.calls;
-	CHECK_EQ(hk_plan_print_table(plan, NULL, file), HK_OK);
-	CHECK_EQ(hk_plan_print_json(plan, NULL, file), HK_OK);
+	CHECK_EQ(hk_plan_print_table(plan, NULL, file, NULL), HK_OK);
+	CHECK_EQ(hk_plan_print_json(plan, NULL, file, NULL), HK_OK);
 	CHECK_EQ(counted.calls, calls);
 	for (int picture = 0; picture < 2; picture++) {
 		enum hk_status status = HK_ENOMEM;
@@ -67,8 +67,8 @@ TEST(print_without_memory)
 		for (size_t fail_at = 1; status != HK_OK; fail_at++) {
 			counted.calls = 0;
 			counted.fail_at = fail_at;
-			status = picture ? hk_plan_print_picture(plan, file, &why)
-					 : hk_plan_print_dot(plan, NULL, file);
+			status = picture ? hk_plan_print_picture(plan, NULL, file, &why)
+					 : hk_plan_print_dot(plan, NULL, file, NULL);
 			CHECK(status == HK_OK || status == HK_ENOMEM);
 			CHECK_EQ(counted.bytes, held);
 		}
@@ -90,13 +90,13 @@ TEST(full_stream)
 	for (int i = 0; i < 2; i++) {
 		const struct hk_plan *plan = i ? large : small;
 
-		CHECK_EQ(hk_plan_print_json(plan, NULL, file), HK_EIO);
+		CHECK_EQ(hk_plan_print_json(plan, NULL, file, NULL), HK_EIO);
 		clearerr(file);
-		CHECK_EQ(hk_plan_print_table(plan, NULL, file), HK_EIO);
+		CHECK_EQ(hk_plan_print_table(plan, NULL, file, NULL), HK_EIO);
 		clearerr(file);
-		CHECK_EQ(hk_plan_print_dot(plan, NULL, file), HK_EIO);
+		CHECK_EQ(hk_plan_print_dot(plan, NULL, file, NULL), HK_EIO);
 		clearerr(file);
-		CHECK_EQ(hk_plan_print_picture(plan, file, NULL), HK_EIO);
+		CHECK_EQ(hk_plan_print_picture(plan, NULL, file, NULL), HK_EIO);
 		clearerr(file);
 	}
 	fclose(file);
@@ -111,14 +111,16 @@ TEST(print_options)
 	FILE *file = fopen("/dev/null", "w");
 
 	CHECK(file);
+	opts.one_rank = true;
 	opts.rank = 3;
-	CHECK_EQ(hk_plan_print_json(plan, &opts, file), HK_EINVAL);
-	CHECK_EQ(hk_plan_print_table(plan, &opts, file), HK_EINVAL);
-	CHECK_EQ(hk_plan_print_dot(plan, &opts, file), HK_EINVAL);
+	CHECK_EQ(hk_plan_print_json(plan, &opts, file, NULL), HK_EINVAL);
+	CHECK_EQ(hk_plan_print_table(plan, &opts, file, NULL), HK_EINVAL);
+	CHECK_EQ(hk_plan_print_dot(plan, &opts, file, NULL), HK_EINVAL);
+	opts.one_rank = true;
 	opts.rank = 2;
-	CHECK_EQ(hk_plan_print_json(plan, &opts, file), HK_OK);
+	CHECK_EQ(hk_plan_print_json(plan, &opts, file, NULL), HK_OK);
 	opts.size = 0;
-	CHECK_EQ(hk_plan_print_json(plan, &opts, file), HK_EINVAL);
+	CHECK_EQ(hk_plan_print_json(plan, &opts, file, NULL), HK_EINVAL);
 	fclose(file);
 	hk_plan_destroy(plan);
 }
@@ -131,12 +133,13 @@ TEST(large_plans)
 	struct hk_why why = { "" };
 
 	CHECK(file);
+	opts.one_rank = true;
 	opts.rank = 77;
-	CHECK_EQ(hk_plan_print_json(plan, &opts, file), HK_OK);
-	CHECK_EQ(hk_plan_print_table(plan, &opts, file), HK_OK);
-	CHECK_EQ(hk_plan_print_dot(plan, &opts, file), HK_OK);
-	CHECK_EQ(hk_plan_print_dot(plan, NULL, file), HK_ELIMIT);
-	CHECK_EQ(hk_plan_print_picture(plan, file, &why), HK_ELIMIT);
+	CHECK_EQ(hk_plan_print_json(plan, &opts, file, NULL), HK_OK);
+	CHECK_EQ(hk_plan_print_table(plan, &opts, file, NULL), HK_OK);
+	CHECK_EQ(hk_plan_print_dot(plan, &opts, file, NULL), HK_OK);
+	CHECK_EQ(hk_plan_print_dot(plan, NULL, file, NULL), HK_ELIMIT);
+	CHECK_EQ(hk_plan_print_picture(plan, NULL, file, &why), HK_ELIMIT);
 	CHECK_HAS(why.text, "131072 ranks: a picture shows at most 16");
 	fclose(file);
 	hk_plan_destroy(plan);

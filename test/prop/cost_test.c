@@ -322,8 +322,8 @@ static void compare_ranks(struct tally *tally, const struct hk_plan *plan,
 	same(tally, plan, "received by the busiest", most.received, cost->busiest_received);
 	same(tally, plan, "reduced by the busiest", most.reduced, cost->busiest_reduced);
 	same(tally, plan, "copied by the busiest", most.copied, cost->busiest_copied);
-	/* A rank may have more slots than its steps touch. */
-	CHECK(most.scratch >= cost->scratch_max);
+	same(tally, plan, "scratch of a rank", most.scratch, cost->scratch_max);
+	same(tally, plan, "scratch that is used", cost->scratch_used, cost->scratch_max);
 	same(tally, plan, "sent by all", sent, cost->sent);
 	same(tally, plan, "steps of all", steps, cost->steps_total);
 }

@@ -467,7 +467,7 @@ TEST(counts_of_both_ends_differ)
 	hk__store_step(plan, 0, 0, 2)->count = 2;
 	hk__store_step(plan, 0, 0, 2)->dst.first = 0;
 	expect_refused(plan, false, HK_REFUSAL_FORM, 0, 2,
-		       "expects a message of 2 chunks, but finds 1 chunks, sent by rank 1 lane 0 "
+		       "expects a message of 2 chunks, but finds one of 1, sent by rank 1 lane 0 "
 		       "step 1");
 }
 
@@ -486,6 +486,67 @@ TEST(step_overlaps_itself)
 	step->count = 2;
 	expect_refused(plan, false, HK_REFUSAL_FORM, 0, 1,
 		       "reads out[1] for one chunk and overwrites it with another");
+}
+
+/* ---- words for many ranks ---- */
+
+TEST(the_missing_one_of_hundred)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan *plan, *copy;
+
+	opts.algo = "ring";
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 100, &opts, NULL, &plan), HK_OK);
+	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &copy), HK_OK);
+	hk_plan_destroy(plan);
+	/* Rank 42 passes one partial sum on without adding to it. */
+	hk__store_step(copy, 42, 0, 7)->op = HK_OP_RECV_SEND;
+	hk__store_step(copy, 42, 0, 7)->dst.buf = HK_BUF_NONE;
+	expect_refused(copy, false, HK_REFUSAL_RESULT, 0, 165,
+		       "over ranks 0-41,43-99; without rank 42");
+}
+
+TEST(a_long_circle)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan *plan, *copy;
+
+	opts.algo = "ring";
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 8, &opts, NULL, &plan), HK_OK);
+	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &copy), HK_OK);
+	hk_plan_destroy(plan);
+	copy->slots = 0;
+	expect_refused(copy, false, HK_REFUSAL_PROGRESS, 0, 0, ", ...: a circle of 8");
+}
+
+/* Two blocks that share memory would need one length: alltoall's do not. */
+TEST(no_alltoall_in_place)
+{
+	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
+	struct hk_check_report report;
+	struct hk_plan *plan;
+
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLTOALL, 3, NULL, NULL, &plan), HK_OK);
+	opts.inplace = true;
+	CHECK_EQ(hk_check(plan, &opts, &report), HK_EINVAL);
+	CHECK_STR(report.why.text, "alltoall has no in-place form");
+	CHECK(!report.proved);
+	hk_plan_destroy(plan);
+}
+
+/* A plan may not lean on more slots than every transport has. */
+TEST(slots_beyond_the_least)
+{
+	struct hk_plan *plan = plan_empty(HK_COLL_ALLREDUCE, 2, 3, 1);
+
+	plan->slots = 3;
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t k = 0; k < 3; k++)
+			add_send(plan, r, 0, at(1 - r, 0), HK_BUF_IN, k);
+	for (uint32_t r = 0; r < 2; r++)
+		for (uint32_t k = 0; k < 3; k++)
+			add_recv(plan, r, 0, at(1 - r, 0), HK_BUF_OUT, k);
+	expect_refused(plan, false, HK_REFUSAL_PROGRESS, 0, 2, "waits for a free slot (of 2)");
 }
 
 /* ---- reports ---- */

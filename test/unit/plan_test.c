@@ -67,6 +67,19 @@ TEST(wrong_arguments)
 	expect_wrong(HK_COLL_SENDRECV, 4, &opts, HK_EINVAL, "2 messages, but no list of them");
 }
 
+/* A number that is no collective is refused, not looked up. */
+TEST(no_such_collective)
+{
+	struct hk_algo_info info;
+
+	expect_wrong((enum hk_coll)77, 4, NULL, HK_EINVAL, "77 is not a collective");
+	CHECK_EQ(hk_algo_find(HK_COLL_ALLREDUCE, "Rabenseifner", &info), HK_OK);
+	CHECK_STR(info.name, "halving-doubling");
+	CHECK_EQ(hk_algo_find(HK_COLL_ALLREDUCE, NULL, &info), HK_OK);
+	CHECK_STR(info.name, "one-shot");
+	CHECK_EQ(hk_algo_find(HK_COLL_ALLREDUCE, "bruck", &info), HK_EINVAL);
+}
+
 TEST(names)
 {
 	enum hk_coll coll;
@@ -151,11 +164,13 @@ TEST(symbols_agree_at_both_ends)
 	hk_plan_destroy(plan);
 }
 
-/* Sends and receives of a batch keep one order on every rank. */
+/* Slots keep the order given; steps go by distance, on every rank. */
 TEST(batch_order)
 {
 	const struct hk_msg msgs[] = { { 2, 2 }, { 0, 2 }, { 0, 1 }, { 1, 2 }, { 0, 1 } };
-	const struct hk_msg sorted[] = { { 2, 2 }, { 0, 1 }, { 0, 1 }, { 1, 2 }, { 0, 2 } };
+	const uint32_t sent_by_0[] = { 1, 2, 0 };     /* slots: 0:1, 0:1, then 0:2 */
+	const uint32_t received_by_2[] = { 0, 2, 1 }; /* 2:2, 1:2, then 0:2 */
+	struct hk_step step;
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 	struct hk_plan_info info;
 	struct hk_plan *plan;
@@ -165,7 +180,15 @@ TEST(batch_order)
 	CHECK_EQ(hk_plan_create(HK_COLL_SENDRECV, 3, &opts, NULL, &plan), HK_OK);
 	hk_plan_describe(plan, &info);
 	CHECK_EQ(info.nmsgs, 5);
-	CHECK(memcmp(info.msgs, sorted, sizeof(sorted)) == 0);
+	CHECK(memcmp(info.msgs, msgs, sizeof(msgs)) == 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		hk_plan_step(plan, 0, 0, i, &step);
+		CHECK_EQ(step.src.first, sent_by_0[i]);
+		hk_plan_step(plan, 2, 1, i, &step);
+		CHECK_EQ(step.dst.first, received_by_2[i]);
+	}
+	CHECK_EQ(hk_plan_symbol(plan, 0, HK_BUF_IN, 0), 1);
+	CHECK_EQ(hk_plan_symbol(plan, 2, HK_BUF_OUT, 1), 1);
 	CHECK_EQ(hk_plan_slots(plan, 0, HK_BUF_IN), 3);
 	CHECK_EQ(hk_plan_slots(plan, 2, HK_BUF_OUT), 3);
 	hk_plan_destroy(plan);

@@ -88,12 +88,6 @@ static inline uint32_t team_prev(const struct team *team, uint32_t distance)
 	return hk__mod_sub(team->me, distance, team->n);
 }
 
-/* The other member that the k-th of n - 1 visits goes to, in ascending order. */
-static inline uint32_t team_other(const struct team *team, uint32_t k)
-{
-	return k < team->me ? k : k + 1;
-}
-
 /* ---- spans ---- */
 
 static inline struct hk_span span(enum hk_buf buf, uint32_t first)
@@ -202,6 +196,7 @@ void hk__accumulate_step(const struct accumulate *acc, uint32_t i, struct hk_ste
  * pass on only when the next one has let go of its own.
  */
 #define RING_SLOTS 2
+_Static_assert(RING_SLOTS <= HK_SLOTS_MIN, "every transport can run a ring");
 
 /*
  * Rings (ring.c) over a team whose member k owns block k. `src` is where a

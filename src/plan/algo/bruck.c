@@ -5,9 +5,9 @@
  * allgather: rank r takes blocks from r + 2^k, all it holds being r, r+1, ...
  * (cyclic). Blocks go straight to their place, so nothing is rotated.
  *
- * alltoall: scratch slot i holds what still has to travel i ranks on. Step k
- * sends all slots whose bit k is set 2^k ranks on and takes as many in.
- * In the end slot i holds the block of rank r - i.
+ * alltoall: scratch slot i - 1 holds what has to travel i ranks on. Step k sends
+ * all those whose bit k of i is set 2^k ranks on and takes as many in. In the
+ * end slot i - 1 holds the block of rank r - i.
  *
  * Costs (steps / sent / reduced):
  *   allgather  ceil(log2 n) / (n-1)/n / 0
@@ -55,7 +55,7 @@ static uint32_t bruck_count(uint32_t n, uint32_t k)
 static uint32_t alltoall_scratch(const struct hk_plan *plan, uint32_t rank)
 {
 	(void)rank;
-	return plan->n > 1 ? plan->n : 0;
+	return plan->n - 1;
 }
 
 static uint32_t alltoall_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
@@ -77,18 +77,18 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 		return;
 	}
 	if (i == 1) {
-		step_copy(step, span(HK_BUF_IN, team_next(&team, 1)), span(HK_BUF_SCRATCH, 1),
+		step_copy(step, span(HK_BUF_IN, team_next(&team, 1)), span(HK_BUF_SCRATCH, 0),
 			  n - 1);
 		return;
 	}
 	if (i == last) {
-		/* Slot j came from rank r - j: downwards, n - 1 being -1. */
-		step_copy(step, span(HK_BUF_SCRATCH, 1),
+		/* Slot j came from rank r - 1 - j: downwards, n - 1 being -1. */
+		step_copy(step, span(HK_BUF_SCRATCH, 0),
 			  span_strided(HK_BUF_OUT, team_prev(&team, 1), n - 1), n - 1);
 		return;
 	}
 	uint32_t k = (i - 2) / 2, distance = 1u << k;
-	struct hk_span slots = { HK_BUF_SCRATCH, distance, distance, 2 * distance };
+	struct hk_span slots = { HK_BUF_SCRATCH, distance - 1, distance, 2 * distance };
 	if (i % 2 == 0)
 		step_send(step, team_port(&team, team_next(&team, distance)), slots,
 			  bruck_count(n, k));

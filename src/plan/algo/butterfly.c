@@ -67,14 +67,12 @@ static struct hk_port butterfly_partner(const struct butterfly *b)
 	return (struct hk_port){ b->partner, 0 };
 }
 
-/* sum of (-2)^i for i = 0..s, modulo 2^32. */
+/* sum of (-2)^i for i = 0..s: (1 - (-2)^(s+1)) / 3, modulo 2^32. */
 static uint32_t swing_rho(uint32_t s)
 {
-	uint32_t rho = 0;
+	uint32_t power = 2u << s;
 
-	for (uint32_t i = 0; i <= s; i++)
-		rho = 1u - 2u * rho;
-	return rho;
+	return s % 2 ? 0u - (power - 1) / 3 : (power + 1) / 3;
 }
 
 static uint32_t butterfly_peer(const struct butterfly *b, uint32_t level)
@@ -94,11 +92,11 @@ static uint32_t butterfly_peer(const struct butterfly *b, uint32_t level)
 
 static uint32_t bits_reversed(uint32_t x, uint32_t nbits)
 {
-	uint32_t reversed = 0;
-
-	for (uint32_t i = 0; i < nbits; i++)
-		reversed |= (x >> i & 1u) << (nbits - 1 - i);
-	return reversed;
+	x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
+	x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);
+	x = (x & 0x0f0f0f0fu) << 4 | (x >> 4 & 0x0f0f0f0fu);
+	x = __builtin_bswap32(x);
+	return nbits ? x >> (32 - nbits) : 0;
 }
 
 static uint32_t butterfly_position(const struct butterfly *b, uint32_t v)
@@ -142,22 +140,24 @@ static struct range butterfly_range(const struct butterfly *b, uint32_t v, uint3
 
 /*
  * Halving: steps 2s (send the peer its half) and 2s + 1 (add the own half
- * that comes back). src and dst hold the data before and after.
+ * that comes back). Block 0 lies (or would lie: slots may be counted backwards,
+ * modulo 2^32) at src before; sums go to dst.
  */
-static void butterfly_halve(const struct butterfly *b, bool per_rank, uint32_t i, enum hk_buf src,
-			    struct hk_span dst, struct hk_step *step)
+static void butterfly_halve(const struct butterfly *b, bool per_rank, uint32_t i,
+			    struct hk_span src, struct hk_span dst, struct hk_step *step)
 {
 	uint32_t level = i / 2, peer = butterfly_peer(b, level);
 
 	if (i % 2 == 0) {
 		struct range theirs = butterfly_range(b, peer, level + 1, per_rank);
 
-		step_send(step, butterfly_port(b, peer), span(src, theirs.first), theirs.count);
+		step_send(step, butterfly_port(b, peer), span(src.buf, src.first + theirs.first),
+			  theirs.count);
 	} else {
 		struct range mine = butterfly_range(b, b->v, level + 1, per_rank);
 
-		step_recv_reduce(step, butterfly_port(b, peer), span(src, mine.first), dst,
-				 mine.count);
+		step_recv_reduce(step, butterfly_port(b, peer),
+				 span(src.buf, src.first + mine.first), dst, mine.count);
 	}
 }
 
@@ -276,16 +276,25 @@ static void halving_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 		return;
 	}
 	struct range mine = butterfly_range(&b, b.v, i / 2 + 1, false);
-	butterfly_halve(&b, false, i, i < 2 ? src : HK_BUF_OUT, span(HK_BUF_OUT, mine.first), step);
+	butterfly_halve(&b, false, i, span(i < 2 ? src : HK_BUF_OUT, 0),
+			span(HK_BUF_OUT, mine.first), step);
 }
 
-/* ---- reducescatter: scratch slot k holds block k ---- */
+/*
+ * ---- reducescatter: scratch slot k holds block k of what a member holds when
+ * its sums begin: after its pair's hand-over all blocks, else its first half ----
+ */
+
+static struct range reducescatter_held(const struct butterfly *b)
+{
+	return butterfly_range(b, b->v, b->paired ? 0 : 1, true);
+}
 
 static uint32_t reducescatter_scratch(const struct hk_plan *plan, uint32_t rank)
 {
 	struct butterfly b = butterfly_at(BUTTERFLY_FAR, plan->n, rank);
 
-	return b.passive || (!b.paired && b.levels < 2) ? 0 : plan->n;
+	return b.passive || (!b.paired && b.levels < 2) ? 0 : reducescatter_held(&b).count;
 }
 
 static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
@@ -313,7 +322,8 @@ static struct hk_span reducescatter_dst(const struct butterfly *b, uint32_t i)
 {
 	if (!b->paired && i / 2 + 1 == b->levels)
 		return span(HK_BUF_OUT, 0);
-	return span(HK_BUF_SCRATCH, butterfly_range(b, b->v, i / 2 + 1, true).first);
+	return span(HK_BUF_SCRATCH,
+		    butterfly_range(b, b->v, i / 2 + 1, true).first - reducescatter_held(b).first);
 }
 
 static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
@@ -337,7 +347,9 @@ static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32
 	}
 	i -= b.paired;
 	if (i < 2 * b.levels) {
-		enum hk_buf src = i < 2 && !b.paired ? HK_BUF_IN : HK_BUF_SCRATCH;
+		struct hk_span src = i < 2 && !b.paired ? span(HK_BUF_IN, 0)
+							: span(HK_BUF_SCRATCH,
+							       0u - reducescatter_held(&b).first);
 
 		butterfly_halve(&b, true, i, src, reducescatter_dst(&b, i), step);
 	} else if (i == 2 * b.levels) {

@@ -60,10 +60,11 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 
 /*
  * reducescatter: levels from near to far, messages from r to r - 2^k. Level 0
- * sends inputs and starts the sums in scratch (slot = block); the last level
- * leaves the own block alone, which ends in out. With n odd, block r - (n-1)
- * takes nothing at level 0 and would be the only one to be sent from `in`
- * later: a copy puts it beside the others.
+ * sends inputs, from odd distances, and starts the sums at even distances d in
+ * scratch slot d / 2; the last level leaves the own block alone, which ends in
+ * out. With n odd, the block at distance n - 1 takes nothing at level 0 and
+ * would be the only one to be sent from `in` later: a copy puts it beside the
+ * others.
  */
 static uint32_t reducescatter_copies(uint32_t n)
 {
@@ -73,7 +74,7 @@ static uint32_t reducescatter_copies(uint32_t n)
 static uint32_t reducescatter_scratch(const struct hk_plan *plan, uint32_t rank)
 {
 	(void)rank;
-	return plan->n > 2 ? plan->n : 0;
+	return plan->n > 2 ? (plan->n + 1) / 2 : 0;
 }
 
 static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
@@ -95,22 +96,25 @@ static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32
 		return;
 	}
 	if (i == 1 && copies) {
-		uint32_t farthest = team_next(&team, 1);
-
-		step_copy(step, span(HK_BUF_IN, farthest), span(HK_BUF_SCRATCH, farthest), 1);
+		step_copy(step, span(HK_BUF_IN, team_next(&team, 1)),
+			  span(HK_BUF_SCRATCH, (n - 1) / 2), 1);
 		return;
 	}
 	i -= copies && i > 1;
-	uint32_t k = i / 2;
-	enum hk_buf src = k == 0 ? HK_BUF_IN : HK_BUF_SCRATCH;
+	uint32_t k = i / 2, half = (1u << k) / 2;
 	uint32_t next = team_next(&team, 1u << k), prev = team_prev(&team, 1u << k);
-	if (i % 2 == 0)
-		step_send(step, team_port(&team, prev), pat_span(src, prev, n, k), pat_count(n, k));
-	else
-		step_recv_reduce(step, team_port(&team, next), pat_span(src, rank, n, k),
-				 k + 1 == hk__clog2(n) ? span(HK_BUF_OUT, 0)
-						       : pat_span(HK_BUF_SCRATCH, rank, n, k),
-				 pat_count(n, k));
+	if (i % 2 == 0) {
+		/* What is at distance d + 2^k here is at d there. */
+		step_send(step, team_port(&team, prev),
+			  k == 0 ? pat_span(HK_BUF_IN, prev, n, 0)
+				 : span_strided(HK_BUF_SCRATCH, half, 2 * half),
+			  pat_count(n, k));
+		return;
+	}
+	struct hk_span sums = span_strided(HK_BUF_SCRATCH, 0, 1u << k);
+	step_recv_reduce(step, team_port(&team, next),
+			 k == 0 ? pat_span(HK_BUF_IN, rank, n, 0) : sums,
+			 k + 1 == hk__clog2(n) ? span(HK_BUF_OUT, 0) : sums, pat_count(n, k));
 }
 
 const struct hk_algo hk__algo_pat[] = {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sendrecv.c - a batch of messages. Lane 0 of a rank sends its messages, lane
- * 1 receives, both in one order that all ranks share: by distance (dst - src
- * modulo n), then by sender, then as given. Every rank can sort its own
- * messages so without knowing the others', and the first message of that
+ * sendrecv.c - a batch of messages. Slots keep the order in which messages were
+ * given: slot k of `in` is the k-th message that the rank sends. Lane 0 sends
+ * and lane 1 receives in another order, one that all ranks share: by distance
+ * (dst - src modulo n), then by sender, then as given. Every rank can sort its
+ * own messages so without knowing the others', and the first message of that
  * order that is not yet delivered can always move, so one slot is enough.
  *
  * Costs (steps / sent / reduced) with one message a rank: 1 / 1 / 0
@@ -21,6 +22,10 @@ void hk__batch_destroy(const struct hk_alloc *alloc, struct hk__batch *batch)
 	hk__mem_free(alloc, batch->first_recv, (size_t)batch->n + 1, sizeof(*batch->first_recv));
 	hk__mem_free(alloc, batch->sends, batch->nmsgs, sizeof(*batch->sends));
 	hk__mem_free(alloc, batch->recvs, batch->nmsgs, sizeof(*batch->recvs));
+	hk__mem_free(alloc, batch->send_order, batch->nmsgs, sizeof(*batch->send_order));
+	hk__mem_free(alloc, batch->recv_order, batch->nmsgs, sizeof(*batch->recv_order));
+	hk__mem_free(alloc, batch->send_slot, batch->nmsgs, sizeof(*batch->send_slot));
+	hk__mem_free(alloc, batch->recv_slot, batch->nmsgs, sizeof(*batch->recv_slot));
 	hk__mem_free(alloc, batch, 1, sizeof(*batch));
 }
 
@@ -68,17 +73,31 @@ static uint32_t batch_key_distance(const struct hk__batch *batch, uint32_t i)
 	return hk__mod_sub(batch->msgs[i].dst, batch->msgs[i].src, batch->n);
 }
 
-/* By distance, then sender, then as given. Uses the arrays as work space. */
-static void batch_put_in_order(struct hk__batch *batch, const struct hk_msg *given)
+static void batch_sort_all(struct hk__batch *batch)
 {
+	/* By distance first; sorting stably by rank keeps that order inside. */
+	uint32_t *by_distance = batch->send_slot;
+
+	batch_sort(batch, batch_key_distance, NULL, by_distance, batch->first_send);
+	batch_sort(batch, batch_key_src, by_distance, batch->send_order, batch->first_send);
+	batch_sort(batch, batch_key_dst, by_distance, batch->recv_order, batch->first_recv);
 	batch_sort(batch, batch_key_src, NULL, batch->sends, batch->first_send);
-	batch_sort(batch, batch_key_distance, batch->sends, batch->recvs, batch->first_recv);
-	for (size_t i = 0; i < batch->nmsgs; i++)
-		batch->msgs[i] = given[batch->recvs[i]];
+	batch_sort(batch, batch_key_dst, NULL, batch->recvs, batch->first_recv);
+	for (uint32_t k = 0; k < batch->nmsgs; k++) {
+		uint32_t sent = batch->sends[k], received = batch->recvs[k];
+
+		batch->send_slot[sent] = k - batch->first_send[batch->msgs[sent].src];
+		batch->recv_slot[received] = k - batch->first_recv[batch->msgs[received].dst];
+	}
+}
+
+static uint32_t *batch_words(const struct hk_alloc *alloc, size_t count)
+{
+	return hk__mem_zalloc(alloc, count, sizeof(uint32_t));
 }
 
 enum hk_status hk__batch_create(const struct hk_alloc *alloc, uint32_t n, const struct hk_msg *msgs,
-				size_t nmsgs, bool sort, struct hk__batch **batch_out)
+				size_t nmsgs, struct hk__batch **batch_out)
 {
 	if (nmsgs >= UINT32_MAX)
 		return HK_ELIMIT;
@@ -88,21 +107,23 @@ enum hk_status hk__batch_create(const struct hk_alloc *alloc, uint32_t n, const 
 	batch->n = n;
 	batch->nmsgs = nmsgs;
 	batch->msgs = hk__mem_zalloc(alloc, nmsgs, sizeof(*batch->msgs));
-	batch->first_send = hk__mem_zalloc(alloc, (size_t)n + 1, sizeof(*batch->first_send));
-	batch->first_recv = hk__mem_zalloc(alloc, (size_t)n + 1, sizeof(*batch->first_recv));
-	batch->sends = hk__mem_zalloc(alloc, nmsgs, sizeof(*batch->sends));
-	batch->recvs = hk__mem_zalloc(alloc, nmsgs, sizeof(*batch->recvs));
+	batch->first_send = batch_words(alloc, (size_t)n + 1);
+	batch->first_recv = batch_words(alloc, (size_t)n + 1);
+	batch->sends = batch_words(alloc, nmsgs);
+	batch->recvs = batch_words(alloc, nmsgs);
+	batch->send_order = batch_words(alloc, nmsgs);
+	batch->recv_order = batch_words(alloc, nmsgs);
+	batch->send_slot = batch_words(alloc, nmsgs);
+	batch->recv_slot = batch_words(alloc, nmsgs);
 	if (!batch->msgs || !batch->first_send || !batch->first_recv || !batch->sends ||
-	    !batch->recvs) {
+	    !batch->recvs || !batch->send_order || !batch->recv_order || !batch->send_slot ||
+	    !batch->recv_slot) {
 		hk__batch_destroy(alloc, batch);
 		return HK_ENOMEM;
 	}
 	if (nmsgs)
 		memcpy(batch->msgs, msgs, nmsgs * sizeof(*msgs));
-	if (sort)
-		batch_put_in_order(batch, msgs);
-	batch_sort(batch, batch_key_src, NULL, batch->sends, batch->first_send);
-	batch_sort(batch, batch_key_dst, NULL, batch->recvs, batch->first_recv);
+	batch_sort_all(batch);
 	*batch_out = batch;
 	return HK_OK;
 }
@@ -118,13 +139,15 @@ static void batch_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
 	const struct hk__batch *batch = plan->batch;
 
 	if (lane == 0) {
-		const struct hk_msg *msg = &batch->msgs[batch->sends[batch->first_send[rank] + i]];
+		uint32_t msg = batch->send_order[batch->first_send[rank] + i];
 
-		step_send(step, (struct hk_port){ msg->dst, 1 }, span(HK_BUF_IN, i), 1);
+		step_send(step, (struct hk_port){ batch->msgs[msg].dst, 1 },
+			  span(HK_BUF_IN, batch->send_slot[msg]), 1);
 	} else {
-		const struct hk_msg *msg = &batch->msgs[batch->recvs[batch->first_recv[rank] + i]];
+		uint32_t msg = batch->recv_order[batch->first_recv[rank] + i];
 
-		step_recv(step, (struct hk_port){ msg->src, 0 }, span(HK_BUF_OUT, i), 1);
+		step_recv(step, (struct hk_port){ batch->msgs[msg].src, 0 },
+			  span(HK_BUF_OUT, batch->recv_slot[msg]), 1);
 	}
 }
 
