@@ -4,6 +4,7 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+# How many things at once: make JOBS=1 (make's own -j does not reach CMake).
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 

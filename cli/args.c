@@ -22,7 +22,7 @@ int cli_wrong(const char *command, const char *fmt, ...)
 		if (iscntrl((unsigned char)*c))
 			*c = '?';
 	fflush(stdout);
-	fprintf(stderr, "hocket %s: %s\n", command, text);
+	fprintf(stderr, "hocket%s%s: %s\n", command ? " " : "", command ? command : "", text);
 	return CLI_WRONG;
 }
 

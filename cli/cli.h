@@ -56,7 +56,7 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 		    char **argv);
 void cli_args_fini(struct cli_args *args);
 
-/* "hocket COMMAND: message" and CLI_WRONG, for `return`. */
+/* "hocket COMMAND: message" (NULL: no command) and CLI_WRONG, for `return`. */
 int cli_wrong(const char *command, const char *fmt, ...) HK_PRINTF(2, 3);
 
 /* The collective of that name, or an error that lists them. */

@@ -15,7 +15,7 @@
 static const char check_help[] =
 	"Usage: hocket check COLLECTIVE|FILE|--all [OPTION...]\n"
 	"Proves plans: right result, no deadlock, no race; for every size, for uneven and\n"
-	"zero counts, and for any number of slices. Exit status 0 only where all is proved.\n\n"
+	"zero counts, and for any number of slices. Exit status 0 only if all is proved.\n\n"
 	"  -n, --ranks N    ranks, or a range FROM..TO; default 8\n"
 	"  -a, --algo A     only this algorithm; default: all of the collective\n"
 	"      --all        every collective; with a collective, all its algorithms\n"
@@ -96,12 +96,12 @@ static void check_json_cost(const struct hk_check_report *report)
 
 	printf(", \"critical\": %u, \"chunks\": %u, \"busiest_sent\": %llu, "
 	       "\"busiest_received\": %llu, \"busiest_reduced\": %llu, \"busiest_copied\": %llu, "
-	       "\"scratch\": %u, \"messages\": %llu, \"lane_steps\": %llu, \"consistent\": %s",
+	       "\"scratch\": %u, \"messages\": %llu, \"lane_steps\": %llu",
 	       cost->critical, cost->chunks, (unsigned long long)cost->busiest_sent,
 	       (unsigned long long)cost->busiest_received,
 	       (unsigned long long)cost->busiest_reduced, (unsigned long long)cost->busiest_copied,
 	       cost->scratch_max, (unsigned long long)cost->messages,
-	       (unsigned long long)cost->steps_total, report->consistent ? "true" : "false");
+	       (unsigned long long)cost->steps_total);
 }
 
 static void check_json_place(const char *name, uint32_t value)
@@ -126,6 +126,8 @@ static void check_json(struct check_run *run, const struct hk_plan *plan, bool i
 	       report->proved ? "true" : "false");
 	if (report->proved) {
 		check_json_cost(report);
+		if (info.coll == HK_COLL_ALLREDUCE)
+			printf(", \"consistent\": %s", report->consistent ? "true" : "false");
 	} else {
 		printf(", \"refusal\": \"%s\", \"invariant\": %u", hk_refusal_name(report->refusal),
 		       report->invariant);
@@ -400,7 +402,7 @@ static void check_print_end(struct check_run *run)
 		return;
 	}
 	if (run->args->ranks.to > run->args->ranks.from)
-		puts("(steps, sent, reduced, scratch: of the plan with the most ranks; V = 1)");
+		puts("(costs are those of the plan with the most ranks; V = 1)");
 	if (run->refused)
 		printf("%llu of %llu plan%s REFUSED in %.2f s\n", (unsigned long long)run->refused,
 		       (unsigned long long)(run->proved + run->refused),
@@ -411,7 +413,7 @@ static void check_print_end(struct check_run *run)
 		       (unsigned long long)run->proved, run->proved == 1 ? "" : "s", seconds);
 }
 
-/* A file where it is no collective's name. */
+/* What is not the name of a collective is a file. */
 static bool check_is_file(const struct cli_args *args, enum hk_coll *coll_out)
 {
 	return args->what && hk_coll_parse(args->what, coll_out) != HK_OK;

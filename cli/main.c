@@ -38,10 +38,8 @@ static int main_run_command(const struct cli_command *command, int argc, char **
 
 static int main_run(int argc, char **argv)
 {
-	if (argc < 2) {
-		fprintf(stderr, "hocket: no command given; see 'hocket --help'\n");
-		return CLI_WRONG;
-	}
+	if (argc < 2)
+		return cli_wrong(NULL, "no command given; see 'hocket --help'");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		main_help();
 		return CLI_DONE;
@@ -53,8 +51,7 @@ static int main_run(int argc, char **argv)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[1], commands[i]->name) == 0)
 			return main_run_command(commands[i], argc - 1, argv + 1);
-	cli_wrong("--help", "lists the commands; '%s' is not one of them", argv[1]);
-	return CLI_WRONG;
+	return cli_wrong(NULL, "unknown command '%s'; see 'hocket --help'", argv[1]);
 }
 
 int main(int argc, char **argv)

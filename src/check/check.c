@@ -10,6 +10,7 @@
  * formed some 50 more: a ring takes about 110 bytes a slot in all.
  */
 #define CELLS_MAX (UINT64_C(1) << 27)
+#define STEPS_MAX (UINT64_C(1) << 33) /* about half an hour */
 
 const char *hk_refusal_name(enum hk_refusal refusal)
 {
@@ -80,6 +81,8 @@ static enum hk_status proof_init_lanes(struct proof *proof)
 			*lane = (struct lane){ .rank = r, .index = id - proof->lane_base[r] };
 			lane->nsteps = hk_plan_steps(proof->plan, r, lane->index);
 			proof->steps_total += lane->nsteps;
+			if (proof->steps_total > STEPS_MAX)
+				return HK_ELIMIT;
 			lane->payload.at = lane->holds = HK_NONE;
 			if (proof->know_words == 0)
 				continue;
@@ -255,7 +258,8 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 		hk__why(&report.why, status, "no memory for the proof");
 	else if (status == HK_ELIMIT)
 		hk__why(&report.why, status,
-			"the plan has more slots than a proof can hold; check it with fewer ranks");
+			"the plan has more slots or steps than a proof can take; check it with "
+			"fewer ranks");
 	proof_fini(&proof);
 	*report_out = report;
 	return status;

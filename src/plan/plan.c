@@ -118,7 +118,7 @@ const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const stru
 		fault = step_span_fault(plan, rank, &step->dst, step->count,
 					!(fields & HK__FIELD_DST_NEEDED));
 	if (!fault && (fields & HK__FIELD_DST) && step->dst.buf == HK_BUF_IN)
-		fault = "writes the input, which is read-only (I7)";
+		fault = "writes the input, which is read-only";
 	if (!fault && step->after.lane != HK_NONE &&
 	    (step->after.lane >= hk_plan_lanes(plan, rank) ||
 	     step->after.step >= hk_plan_steps(plan, rank, step->after.lane)))

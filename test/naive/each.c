@@ -67,6 +67,7 @@ static void each_batch(struct walk *walk, const struct hk_algo_info *algo, uint3
 static void each_root(struct walk *walk, const struct hk_algo_info *algo, uint32_t n,
 		      struct hk_plan_opts opts)
 {
+	bool all = walk->opts->roots == EACH_ROOT_ALL;
 	bool many = walk->opts->roots == EACH_ROOT_MANY;
 
 	if (algo->coll == HK_COLL_SENDRECV) {
@@ -74,7 +75,7 @@ static void each_root(struct walk *walk, const struct hk_algo_info *algo, uint32
 		return;
 	}
 	for (uint32_t root = 0; root < (algo->rooted ? n : 1); root++) {
-		if (root == 0 || root == n - 1 || (many && (n <= 8 || root == n / 2))) {
+		if (all || root == 0 || root == n - 1 || (many && (n <= 8 || root == n / 2))) {
 			opts.root = root;
 			each_one(walk, algo, n, &opts);
 		}

@@ -6,6 +6,7 @@
 #include <hocket/plan.h>
 
 enum each_roots {
+	EACH_ROOT_ALL,
 	EACH_ROOT_ENDS,		/* the first and the last rank */
 	EACH_ROOT_MANY		/* all up to 8 ranks; then the first, the middle, the last */
 };

@@ -213,7 +213,7 @@ static void suite_print(struct suite *suite, const char *name)
 static void mutate_coll(enum hk_coll coll)
 {
 	struct each_opts opts = {
-		.n_min = 2, .n_max = 9, .roots = EACH_ROOT_ENDS, .batches = 4, .seed = 1
+		.n_min = 2, .n_max = 9, .roots = EACH_ROOT_ALL, .batches = 4, .seed = 1
 	};
 	struct suite *suite = suite_create(1);
 
