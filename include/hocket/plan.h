@@ -165,7 +165,7 @@ HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *in
 HK_API uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank);
 HK_API uint32_t hk_plan_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane);
 
-/* Step i of a lane, computed in O(log ranks) at most, from no other step. */
+/* Step i of a lane, computed in constant time, from no other step. */
 HK_API void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step_out);
 

@@ -224,12 +224,17 @@ void hk__ring_allgather_step(const struct ring *ring, struct hk_span own, uint32
  * root's src down to everybody's dst; fan-in sums everybody's src up to the
  * root's dst, with `acc` as the place of partial sums elsewhere.
  */
-#define TREE_KIDS_MAX 64
 struct tree_node {
 	bool has_parent;
 	struct hk_port parent;
+	/*
+	 * Children, the largest subtree first: those listed, then those in the
+	 * binomial tree of a team, then those in another's.
+	 */
 	uint32_t nkids;
-	struct hk_port kids[TREE_KIDS_MAX];	/* the largest subtree first */
+	uint32_t nlisted;
+	struct hk_port listed[2];
+	struct team teams[2];
 };
 void hk__tree_binomial(const struct team *team, struct tree_node *node);
 uint32_t hk__tree_fanout_steps(const struct tree_node *node);

@@ -38,10 +38,8 @@ static uint32_t label_kids(uint32_t n, uint32_t x, uint32_t kids[2])
 	uint32_t half = (x & -x) >> 1;
 	if (half)
 		kids[count++] = x - half;
-	while (half && x + half >= n)
-		half >>= 1;
-	if (half)
-		kids[count++] = x + half;
+	if (half && x + 1 < n)
+		kids[count++] = x + hk__min(half, 1u << hk__flog2(n - 1 - x));
 	return count;
 }
 
@@ -68,9 +66,9 @@ static void dbtree_node(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 	*node = (struct tree_node){ .has_parent = label != 0 };
 	if (node->has_parent)
 		node->parent = (struct hk_port){ dbtree_rank(n, t, label_parent(n, label)), lane };
-	node->nkids = label_kids(n, label, kids);
+	node->nkids = node->nlisted = label_kids(n, label, kids);
 	for (uint32_t k = 0; k < node->nkids; k++)
-		node->kids[k] = (struct hk_port){ dbtree_rank(n, t, kids[k]), lane };
+		node->listed[k] = (struct hk_port){ dbtree_rank(n, t, kids[k]), lane };
 }
 
 static uint32_t allreduce_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)

@@ -50,12 +50,26 @@ uint32_t hk__binomial_size(uint32_t n, uint32_t v)
 
 void hk__tree_binomial(const struct team *team, struct tree_node *node)
 {
-	*node = (struct tree_node){ .has_parent = team->me != 0 };
+	*node = (struct tree_node){ .has_parent = team->me != 0, .teams = { *team } };
 	if (node->has_parent)
 		node->parent = team_port(team, hk__binomial_parent(team->me));
 	node->nkids = hk__binomial_nkids(team->n, team->me);
-	for (uint32_t k = 0; k < node->nkids; k++)
-		node->kids[k] = team_port(team, hk__binomial_kid(team->n, team->me, k));
+}
+
+static struct hk_port tree_kid(const struct tree_node *node, uint32_t k)
+{
+	const struct team *team = &node->teams[0];
+
+	hk_assert(k < node->nkids);
+	if (k < node->nlisted)
+		return node->listed[k];
+	k -= node->nlisted;
+	uint32_t first = hk__binomial_nkids(team->n, team->me);
+	if (k >= first) {
+		k -= first;
+		team = &node->teams[1];
+	}
+	return team_port(team, hk__binomial_kid(team->n, team->me, k));
 }
 
 static void tree_chain(const struct team *team, struct tree_node *node)
@@ -64,7 +78,8 @@ static void tree_chain(const struct team *team, struct tree_node *node)
 	if (node->has_parent)
 		node->parent = team_port(team, team->me - 1);
 	if (team->me + 1 < team->n)
-		node->kids[node->nkids++] = team_port(team, team->me + 1);
+		node->listed[0] = team_port(team, team->me + 1);
+	node->nkids = node->nlisted = team->me + 1 < team->n;
 }
 
 /* ---- down and up any tree ---- */
@@ -84,13 +99,12 @@ void hk__tree_fanout_step(const struct tree_node *node, struct hk_span src, stru
 		step_copy(step, src, dst, count);
 		return;
 	}
-	hk_assert(i < TREE_KIDS_MAX);
 	if (!node->has_parent)
-		step_send(step, node->kids[i], src, count);
+		step_send(step, tree_kid(node, i), src, count);
 	else if (i > 0)
-		step_send(step, node->kids[i], dst, count);
+		step_send(step, tree_kid(node, i), dst, count);
 	else if (node->nkids)
-		step_recv_send(step, node->parent, node->kids[0], dst, count);
+		step_recv_send(step, node->parent, tree_kid(node, 0), dst, count);
 	else
 		step_recv(step, node->parent, dst, count);
 }
@@ -112,7 +126,7 @@ void hk__tree_fanin_step(const struct tree_node *node, struct hk_span src, struc
 		return;
 	}
 	/* The smallest subtree is ready first. */
-	struct hk_port kid = node->kids[node->nkids - 1 - i];
+	struct hk_port kid = tree_kid(node, node->nkids - 1 - i);
 	struct hk_span sum = node->has_parent ? acc : dst;
 	step_recv_reduce(step, kid, i == 0 ? src : sum, sum, 1);
 	if (node->has_parent && i == node->nkids - 1) {
@@ -144,8 +158,8 @@ static void tree_twolevel(const struct hk_plan *plan, uint32_t rank, struct tree
 	}
 	struct team rail = team_rail(plan, rank, plan->root / g);
 	hk__tree_binomial(&rail, tree);
-	for (uint32_t k = 0; k < inner.nkids; k++)
-		tree->kids[tree->nkids++] = inner.kids[k];
+	tree->teams[1] = node;
+	tree->nkids += inner.nkids;
 }
 
 static void tree_of(const struct hk_plan *plan, uint32_t rank, struct tree_node *node)
