@@ -7,6 +7,7 @@
 #include <hocket/coll.h>
 #include <hocket/plan.h>
 #include <hocket/status.h>
+#include <hocket/type.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * type.h - what elements are, and how two of them become one.
+ *
+ * The arithmetic is exact in the sense that matters here: a result depends on
+ * the operands and their order alone, never on the machine, the instruction
+ * set, the length of a buffer or its place in memory.
+ *
+ *   integers   wrap modulo 2^bits, the signed ones too (two's complement).
+ *   fp32 fp64  IEEE 754, each operation rounded once, to nearest, ties to even.
+ *   the rest   fp16, bf16, fp8e4m3, fp8e5m2: converted to fp32, computed as
+ *              fp32 and rounded to nearest even when stored. What a rank adds
+ *              to, or divides, more than once may stay fp32 in between.
+ *   overflow   an infinity, in fp16, bf16, fp32 and fp64. In both fp8 formats
+ *              the largest finite value (448 and 57344) of the same sign, and
+ *              that is also what an infinity becomes: fp8e4m3 has none, and in
+ *              fp8e5m2 it is read but never stored (OCP saturation).
+ *   NaN        a NaN in either operand, or an operation without a value (inf -
+ *              inf, 0 * inf), gives NaN, for every operation, min and max too.
+ *              It is always the same one: quiet, positive, no payload.
+ *   zeros      -0 is below +0: min(-0, +0) is -0, max(-0, +0) is +0.
+ *   subnormals are kept, as operands and as results.
+ */
+#ifndef HOCKET_TYPE_H
+#define HOCKET_TYPE_H
+
+#include <hocket/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*	enum     name       bytes */
+#define HK_TYPE_MAP(X) \
+	X(INT8,    "int8",    1) \
+	X(UINT8,   "uint8",   1) \
+	X(INT16,   "int16",   2) \
+	X(UINT16,  "uint16",  2) \
+	X(INT32,   "int32",   4) \
+	X(UINT32,  "uint32",  4) \
+	X(INT64,   "int64",   8) \
+	X(UINT64,  "uint64",  8) \
+	X(FP16,    "fp16",    2)	/* IEEE binary16: 5 bits of exponent, 10 of fraction */ \
+	X(BF16,    "bf16",    2)	/* the upper half of an fp32 */ \
+	X(FP8E4M3, "fp8e4m3", 1)	/* OCP: bias 7, no infinity, one NaN of each sign */ \
+	X(FP8E5M2, "fp8e5m2", 1)	/* OCP: bias 15, the upper half of an fp16 */ \
+	X(FP32,    "fp32",    4) \
+	X(FP64,    "fp64",    8)
+
+enum hk_type {
+#define HK_TYPE_ENUM(id, name, size) HK_TYPE_##id,
+	HK_TYPE_MAP(HK_TYPE_ENUM)
+#undef HK_TYPE_ENUM
+	HK_TYPE_COUNT
+};
+
+/*
+ * avg        the sum, then divided by the number of ranks: integers toward zero
+ *            as in C, floats as one more operation, rounded once.
+ * premulsum  every rank's input is first multiplied by a factor of that rank,
+ *            rounded once, then summed. The factor is an element; for fp16,
+ *            bf16 and fp8 it is an fp32.
+ *
+ *	enum       name         of */
+#define HK_REDOP_MAP(X) \
+	X(SUM,       "sum",       ANY) \
+	X(PROD,      "prod",      ANY) \
+	X(MIN,       "min",       ANY) \
+	X(MAX,       "max",       ANY) \
+	X(AVG,       "avg",       ANY) \
+	X(BAND,      "band",      INTEGER) \
+	X(BOR,       "bor",       INTEGER) \
+	X(BXOR,      "bxor",      INTEGER) \
+	X(PREMULSUM, "premulsum", ANY)
+
+enum hk_redop {
+#define HK_REDOP_ENUM(id, name, of) HK_REDOP_##id,
+	HK_REDOP_MAP(HK_REDOP_ENUM)
+#undef HK_REDOP_ENUM
+	HK_REDOP_COUNT
+};
+
+/* "int8", ... and "sum", ...; never NULL. Thread-safe, as all of this header. */
+HK_API const char *hk_type_name(enum hk_type type);
+HK_API const char *hk_redop_name(enum hk_redop op);
+
+/* Bytes of an element; 0 for what is no type. */
+HK_API size_t hk_type_size(enum hk_type type);
+
+/*
+ * The type, the operation of that name. Case, '-' and '_' do not matter.
+ * HK_EINVAL where there is none.
+ */
+HK_API HK_NODISCARD enum hk_status hk_type_parse(const char *name, enum hk_type *type_out);
+HK_API HK_NODISCARD enum hk_status hk_redop_parse(const char *name, enum hk_redop *op_out);
+
+/* Whether elements of the type can be so reduced: bits are of integers alone. */
+HK_API bool hk_redop_valid(enum hk_type type, enum hk_redop op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
