@@ -26,13 +26,14 @@ extern "C" {
 /*	name          value scope text */
 #define HK_STATUS_MAP(X) \
 	X(OK,           0,  CALL, "success") \
+	X(INPROGRESS,   1,  CALL, "not finished yet") \
 	X(EINVAL,      -1,  CALL, "argument out of range") \
 	X(ENOMEM,      -2,  CALL, "out of memory") \
-	X(ENOTSUP,     -3,  CALL, "not supported for these arguments") \
 	X(ESYNTAX,     -4,  CALL, "malformed input") \
 	X(ELIMIT,      -5,  CALL, "larger than a documented limit") \
 	X(EIO,         -6,  CALL, "input or output failed") \
-	X(EREFUSED,    -7,  CALL, "the plan could not be proved")
+	X(EREFUSED,    -7,  CALL, "the plan could not be proved") \
+	X(ETIMEDOUT,   -8,  CALL, "not finished in the time given")
 
 enum hk_status {
 #define HK_STATUS_ENUM(name, value, scope, text) HK_##name = value,

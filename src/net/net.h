@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net.h - the transport contract: what an executor asks of shared memory, TCP
+ * or any other way to move bytes between two ranks.
+ *
+ * A net is one rank's end of a transport; one thread uses it. It opens
+ * channels, each one way, between this rank and a peer. A channel is a FIFO of
+ * messages with a fixed number of slots; a slot takes one message of up to
+ * slot_bytes. The sender reserves a slot, fills it and posts it; the receiver
+ * peeks at the oldest message and releases it when done. Nothing here blocks
+ * but wait().
+ *
+ *   reserve  the slot for a message of len bytes, NULL while all are taken.
+ *            Reserving again before post gives the same slot.
+ *   post     hands the reserved slot over. All that was written before is
+ *            seen by the peer after its peek (I11).
+ *   peek     the oldest message, NULL where there is none. Peeking again
+ *            before release gives the same message.
+ *   release  frees its slot (I3: not before the step that took it is over).
+ *   wait     sleeps until a peer may have posted or released something since
+ *            the last call that found nothing, or until the deadline.
+ *
+ * Both ends of a channel are opened with the same key and geometry, in any
+ * order; the receiving end makes it, the sending end may have to wait: until
+ * then reserve() gives NULL. No length, index or offset is taken from a peer
+ * unchecked: a message that cannot be is HK_EIO from peek(), never an assert.
+ */
+#ifndef HK_NET_NET_H
+#define HK_NET_NET_H
+
+#include "base/base.h"
+
+struct hk_net;
+struct hk_chan;
+
+/* Which channel: unique between two ranks. */
+struct hk_chan_key {
+	uint32_t peer;		/* the rank at the other end */
+	uint32_t from_lane;	/* of the sender */
+	uint32_t to_lane;	/* of the receiver */
+	uint32_t context;	/* tells users of a net apart: a group, a plan */
+};
+
+struct hk_chan_spec {
+	struct hk_chan_key key;
+	uint32_t slots;		/* at least HK_SLOTS_MIN */
+	uint32_t slot_bytes;
+};
+
+struct hk_net_ops {
+	size_t size;		/* sizeof the table the transport was built with */
+	const char *name;	/* "shm", ... */
+	void (*close)(struct hk_net *net);
+	enum hk_status (*chan_send)(struct hk_net *net, const struct hk_chan_spec *spec,
+				    struct hk_chan **chan_out);
+	enum hk_status (*chan_recv)(struct hk_net *net, const struct hk_chan_spec *spec,
+				    struct hk_chan **chan_out);
+	void (*chan_close)(struct hk_chan *chan);
+	enum hk_status (*reserve)(struct hk_chan *chan, uint32_t len, void **slot_out);
+	void (*post)(struct hk_chan *chan, uint32_t len);
+	enum hk_status (*peek)(struct hk_chan *chan, const void **data_out, uint32_t *len_out);
+	void (*release)(struct hk_chan *chan);
+	enum hk_status (*wait)(struct hk_net *net, uint64_t timeout_ns);
+};
+
+/* First member of every transport's own struct. */
+struct hk_net {
+	const struct hk_net_ops *ops;
+	uint32_t rank;
+	uint32_t n;
+};
+
+struct hk_chan {
+	struct hk_net *net;
+	struct hk_chan_spec spec;
+};
+
+/* ---- what users call; nobody else touches ->ops ---- */
+
+void hk__net_close(struct hk_net *net);	/* accepts NULL; channels are closed */
+enum hk_status hk__chan_open_send(struct hk_net *net, const struct hk_chan_spec *spec,
+				  struct hk_chan **chan_out);
+enum hk_status hk__chan_open_recv(struct hk_net *net, const struct hk_chan_spec *spec,
+				  struct hk_chan **chan_out);
+void hk__chan_close(struct hk_chan *chan);
+
+static inline enum hk_status hk__chan_reserve(struct hk_chan *chan, uint32_t len, void **slot_out)
+{
+	hk_assert(len <= chan->spec.slot_bytes);
+	return chan->net->ops->reserve(chan, len, slot_out);
+}
+
+static inline void hk__chan_post(struct hk_chan *chan, uint32_t len)
+{
+	chan->net->ops->post(chan, len);
+}
+
+static inline enum hk_status hk__chan_peek(struct hk_chan *chan, const void **data_out,
+					   uint32_t *len_out)
+{
+	return chan->net->ops->peek(chan, data_out, len_out);
+}
+
+static inline void hk__chan_release(struct hk_chan *chan)
+{
+	chan->net->ops->release(chan);
+}
+
+static inline enum hk_status hk__net_wait(struct hk_net *net, uint64_t timeout_ns)
+{
+	return net->ops->wait(net, timeout_ns);
+}
+
+#endif

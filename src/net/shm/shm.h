@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shm.h - the transport inside a machine: anonymous shared memory.
+ *
+ * Every rank owns one segment, a memfd, in which its incoming channels lie.
+ * Whoever holds the descriptor can reach the rank; nothing has a name, so
+ * nothing is left behind, however a process ends.
+ */
+#ifndef HK_NET_SHM_SHM_H
+#define HK_NET_SHM_SHM_H
+
+#include "net/net.h"
+
+/*
+ * A new, empty segment of that many bytes, of which only what is used is real
+ * memory. The descriptor is the caller's, and closed on exec.
+ */
+enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out);
+/* In this process. Threads may share a mapping. */
+enum hk_status hk__shm_segment_map(int fd, size_t bytes, void **at_out);
+void hk__shm_segment_unmap(void *at, size_t bytes);	/* accepts NULL */
+
+struct hk_shm_spec {
+	uint32_t rank;
+	uint32_t n;
+	size_t bytes;		/* of every segment */
+	/*
+	 * The segment of a rank, mapped; asked for when it is first needed, once.
+	 * NULL: it cannot be had. Stays mapped as long as the net is open.
+	 */
+	void *(*segment)(void *ctx, uint32_t rank);
+	void *ctx;
+	const struct hk_alloc *alloc;
+};
+
+enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out);
+
+#endif

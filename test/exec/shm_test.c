@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shm_test.c - every built-in plan performed on shared memory, by threads and
+ * by processes, and compared with the definition of its collective. Slots are
+ * small, so that there are many slices.
+ */
+#include "exec/exec.h"
+#include "harness.h"
+#include "naive/defn.h"
+#include "naive/each.h"
+#include "net/shm/shm.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS_MAX 16
+#define SEGMENT_BYTES ((size_t)64 << 20)
+#define TIMEOUT_NS UINT64_C(20000000000)
+
+/* Mapped once, before ranks part: threads share it, and so do processes. */
+struct world {
+	uint32_t n;
+	void *segments[RANKS_MAX];
+};
+
+static void *world_segment(void *ctx, uint32_t rank)
+{
+	return ((struct world *)ctx)->segments[rank];
+}
+
+static void world_open(struct world *world, uint32_t n)
+{
+	world->n = n;
+	for (uint32_t r = 0; r < n; r++) {
+		int fd;
+
+		CHECK_EQ(hk__shm_segment_create(SEGMENT_BYTES, &fd), HK_OK);
+		CHECK_EQ(hk__shm_segment_map(fd, SEGMENT_BYTES, &world->segments[r]), HK_OK);
+		close(fd);
+	}
+}
+
+static void world_close(struct world *world)
+{
+	for (uint32_t r = 0; r < world->n; r++)
+		hk__shm_segment_unmap(world->segments[r], SEGMENT_BYTES);
+}
+
+/* ---- one rank ---- */
+
+struct job {
+	const struct hk_plan *plan;
+	struct world *world;
+	struct defn **data; /* operations, one after the other */
+	uint32_t ndata;
+	uint32_t slot_bytes;
+	bool inplace;
+};
+
+struct member {
+	struct job *job;
+	uint32_t rank;
+};
+
+/* The element where a slot of a buffer begins. */
+static uint64_t slot_first(const struct job *job, const struct hk_sizes *sizes, uint32_t rank,
+			   enum hk_buf buf, uint32_t slot)
+{
+	uint64_t first = 0;
+
+	for (uint32_t k = 0; k < slot; k++)
+		first += hk_plan_length(job->plan, sizes, hk_plan_symbol(job->plan, rank, buf, k));
+	return first;
+}
+
+/* Where `in` begins in `out`, or (negative) `out` in `in`, in elements. */
+static bool inplace_offset(const struct job *job, const struct hk_sizes *sizes, uint32_t rank,
+			   int64_t *offset_out)
+{
+	for (uint32_t k = 0; job->inplace && k < hk_plan_slots(job->plan, rank, HK_BUF_IN); k++) {
+		uint32_t out = hk_plan_inplace_slot(job->plan, rank, k);
+
+		if (out == HK_NONE)
+			continue;
+		*offset_out = (int64_t)slot_first(job, sizes, rank, HK_BUF_OUT, out) -
+			      (int64_t)slot_first(job, sizes, rank, HK_BUF_IN, k);
+		return true;
+	}
+	return false;
+}
+
+static void member_operate(const struct member *member, struct hk__program *program,
+			   const struct defn *data)
+{
+	const struct defn_row *in = &data->in[member->rank], *out = &data->out[member->rank];
+	union elem *space = calloc(in->len + out->len + 1, sizeof(*space));
+	union elem *in_at = space, *out_at = space + in->len;
+	int64_t offset;
+	uint64_t wrong;
+
+	CHECK(space);
+	if (inplace_offset(member->job, &data->spec.sizes, member->rank, &offset)) {
+		in_at = space + (offset > 0 ? offset : 0);
+		out_at = space + (offset < 0 ? -offset : 0);
+	}
+	memset(space, 0x5a, (in->len + out->len) * sizeof(*space));
+	memcpy(in_at, in->at, in->len * sizeof(*space));
+	struct hk__call call = { .in = in_at,
+				 .out = out_at,
+				 .sizes = data->spec.sizes,
+				 .type = HK_TYPE_INT64,
+				 .op = HK_REDOP_SUM };
+	CHECK_EQ(hk__program_start(program, &call), HK_OK);
+	enum hk_status status = hk__program_wait(program, TIMEOUT_NS);
+	if (status != HK_OK)
+		test_fail(__FILE__, __LINE__, "%s rank %u: %s", each_name(member->job->plan),
+			  member->rank, hk_status_text(status));
+	if (!defn_equal(data, member->rank, out_at, &wrong))
+		test_fail(__FILE__, __LINE__,
+			  "%s rank %u: element %" PRIu64 " of %" PRIu64 " is wrong",
+			  each_name(member->job->plan), member->rank, wrong, out->len);
+	free(space);
+}
+
+static void *member_run(void *ctx)
+{
+	struct member *member = ctx;
+	struct job *job = member->job;
+	struct hk_shm_spec shm = { .rank = member->rank,
+				   .n = job->world->n,
+				   .bytes = SEGMENT_BYTES,
+				   .segment = world_segment,
+				   .ctx = job->world };
+	struct hk__program_spec spec = { .plan = job->plan,
+					 .rank = member->rank,
+					 .context = 7,
+					 .slots = HK_SLOTS_MIN,
+					 .slot_bytes = job->slot_bytes };
+	struct hk__program *program;
+
+	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
+	for (uint32_t i = 0; i < job->ndata; i++)
+		member_operate(member, program, job->data[i]);
+	hk__program_destroy(program);
+	hk__net_close(spec.net);
+	return NULL;
+}
+
+/* ---- all ranks ---- */
+
+static void job_run_threads(struct job *job)
+{
+	struct member members[RANKS_MAX];
+	pthread_t threads[RANKS_MAX];
+
+	for (uint32_t r = 0; r < job->world->n; r++) {
+		members[r] = (struct member){ job, r };
+		CHECK_EQ(pthread_create(&threads[r], NULL, member_run, &members[r]), 0);
+	}
+	for (uint32_t r = 0; r < job->world->n; r++)
+		CHECK_EQ(pthread_join(threads[r], NULL), 0);
+}
+
+static void job_run_processes(struct job *job)
+{
+	pid_t pids[RANKS_MAX];
+
+	fflush(stdout);
+	for (uint32_t r = 0; r < job->world->n; r++) {
+		pids[r] = fork();
+		CHECK(pids[r] >= 0);
+		if (pids[r] == 0) {
+			struct member member = { job, r };
+
+			member_run(&member);
+			_exit(0);
+		}
+	}
+	for (uint32_t r = 0; r < job->world->n; r++) {
+		int status;
+
+		CHECK_EQ(waitpid(pids[r], &status, 0), pids[r]);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+}
+
+#define SIZES 6
+
+struct suite {
+	bool processes;
+	uint64_t seed;
+	uint64_t operations;
+};
+
+/* The operations of a plan: even, odd, none, many, and, for blocks, uneven. */
+static uint32_t suite_make_data(struct suite *suite, const struct hk_plan_info *info,
+				uint64_t ncounts, uint64_t *counts, struct defn **data)
+{
+	const uint64_t even[] = { 1, 0, info->nranks + 1, 13, 300 };
+	struct defn_spec spec = { .coll = info->coll,
+				  .type = ELEM_INT64,
+				  .n = info->nranks,
+				  .root = info->root,
+				  .msgs = info->msgs,
+				  .nmsgs = info->nmsgs };
+	uint32_t ndata = 0;
+
+	for (size_t i = 0; i < sizeof(even) / sizeof(even[0]); i++) {
+		spec.sizes = (struct hk_sizes){ even[i], NULL };
+		data[ndata++] = defn_create(&spec, ELEM_EXACT, suite->seed++);
+	}
+	for (uint64_t k = 0; k < ncounts; k++)
+		counts[k] = test_random(&suite->seed) % 4 ? test_random(&suite->seed) % 90 : 0;
+	if (ncounts) {
+		spec.sizes = (struct hk_sizes){ 0, counts };
+		data[ndata++] = defn_create(&spec, ELEM_EXACT, suite->seed++);
+	}
+	return ndata;
+}
+
+static void suite_plan(const struct hk_plan *plan, void *ctx)
+{
+	struct suite *suite = ctx;
+	struct hk_plan_info info;
+	struct defn *data[SIZES];
+	uint64_t *counts = calloc(hk_plan_counts(plan) + 1, sizeof(*counts));
+
+	CHECK(counts);
+	hk_plan_describe(plan, &info);
+	uint32_t ndata = suite_make_data(suite, &info, hk_plan_counts(plan), counts, data);
+	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
+		struct world world;
+		struct job job = { .plan = plan,
+				   .world = &world,
+				   .data = data,
+				   .ndata = ndata,
+				   .slot_bytes = inplace ? 1024 : 384,
+				   .inplace = inplace };
+
+		world_open(&world, info.nranks);
+		if (suite->processes)
+			job_run_processes(&job);
+		else
+			job_run_threads(&job);
+		world_close(&world);
+		suite->operations += ndata;
+	}
+	for (uint32_t i = 0; i < ndata; i++)
+		defn_destroy(data[i]);
+	free(counts);
+}
+
+static void suite_run(bool processes, uint32_t n_max)
+{
+	struct suite suite = { .processes = processes, .seed = test_seed(1) };
+	struct each_opts opts = {
+		.n_min = 1, .n_max = n_max, .roots = EACH_ROOT_ENDS, .batches = 1, .seed = 1
+	};
+
+	for (unsigned coll = 0; coll < HK_COLL_COUNT; coll++)
+		each_plan((enum hk_coll)coll, &opts, suite_plan, &suite);
+	printf("%" PRIu64 " operations\n", suite.operations);
+	CHECK(suite.operations > 500);
+}
+
+TEST(every_plan_by_threads)
+{
+	suite_run(false, 7);
+}
+
+TEST(every_plan_by_processes)
+{
+	suite_run(true, 4);
+}
+
+/* ---- what cannot be ---- */
+
+struct odd {
+	struct world *world;
+	const struct hk_plan *plan;
+	uint32_t rank;
+	uint64_t count;
+	enum hk_status status;
+};
+
+static void *odd_run(void *ctx)
+{
+	struct odd *odd = ctx;
+	struct hk_shm_spec shm = { .rank = odd->rank,
+				   .n = 2,
+				   .bytes = SEGMENT_BYTES,
+				   .segment = world_segment,
+				   .ctx = odd->world };
+	struct hk__program_spec spec = { .plan = odd->plan,
+					 .rank = odd->rank,
+					 .context = 1,
+					 .slots = HK_SLOTS_MIN,
+					 .slot_bytes = 4096 };
+	struct hk__program *program;
+	int64_t in[64] = { 0 }, out[64] = { 0 };
+	struct hk__call call = { .in = in,
+				 .out = out,
+				 .sizes = { odd->count, NULL },
+				 .type = HK_TYPE_INT64,
+				 .op = HK_REDOP_SUM };
+
+	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
+	CHECK_EQ(hk__program_start(program, &call), HK_OK);
+	odd->status = hk__program_wait(program, 50000000);
+	hk__program_destroy(program);
+	hk__net_close(spec.net);
+	return NULL;
+}
+
+/* Ranks that disagree about the count are told; nobody writes past its end. */
+TEST(counts_that_differ)
+{
+	struct world world;
+	struct hk_plan *plan;
+	struct odd odd[2];
+	pthread_t threads[2];
+
+	world_open(&world, 2);
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 2, NULL, NULL, &plan), HK_OK);
+	for (uint32_t r = 0; r < 2; r++) {
+		odd[r] = (struct odd){ &world, plan, r, r ? 7 : 60, HK_OK };
+		CHECK_EQ(pthread_create(&threads[r], NULL, odd_run, &odd[r]), 0);
+	}
+	for (uint32_t r = 0; r < 2; r++) {
+		CHECK_EQ(pthread_join(threads[r], NULL), 0);
+		CHECK_EQ(odd[r].status, HK_EIO);
+	}
+	hk_plan_destroy(plan);
+	world_close(&world);
+}
+
+TEST(a_peer_that_never_comes)
+{
+	struct world world;
+	struct hk_plan *plan;
+
+	world_open(&world, 2);
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 2, NULL, NULL, &plan), HK_OK);
+	struct odd odd = { &world, plan, 0, 5, HK_OK };
+	odd_run(&odd);
+	CHECK_EQ(odd.status, HK_ETIMEDOUT);
+	hk_plan_destroy(plan);
+	world_close(&world);
+}
+
+TEST(calls_that_cannot_start)
+{
+	struct world world;
+	struct hk_plan *plan;
+	struct hk__program *program;
+	struct hk_shm_spec shm = {
+		.n = 1, .bytes = SEGMENT_BYTES, .segment = world_segment, .ctx = &world
+	};
+	struct hk__program_spec spec = { .slots = HK_SLOTS_MIN, .slot_bytes = 4 };
+	struct hk__call call = { .type = HK_TYPE_INT64, .op = HK_REDOP_SUM };
+
+	world_open(&world, 1);
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 1, NULL, NULL, &plan), HK_OK);
+	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	spec.plan = plan;
+	spec.slots = 0;
+	CHECK_EQ(hk__program_create(&spec, &program), HK_EINVAL);
+	spec.slots = HK_SLOTS_MIN;
+	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
+	/* A slot that holds no element, and an operation floats do not have. */
+	CHECK_EQ(hk__program_start(program, &call), HK_ELIMIT);
+	call.type = HK_TYPE_FP32;
+	call.op = HK_REDOP_BXOR;
+	CHECK_EQ(hk__program_start(program, &call), HK_EINVAL);
+	hk__program_destroy(program);
+	hk__program_destroy(NULL);
+	hk__net_close(spec.net);
+	hk_plan_destroy(plan);
+	world_close(&world);
+}
