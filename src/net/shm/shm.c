@@ -224,6 +224,12 @@ static struct shm_entry *entry_find(struct shm_header *header, uint32_t from,
 
 /* ---- channels ---- */
 
+/* Channels and slots begin at lines: their first word is aligned. */
+static _Atomic uint64_t *word_at(char *line)
+{
+	return (_Atomic uint64_t *)(void *)line;
+}
+
 static size_t chan_stride(uint32_t slot_bytes)
 {
 	return SHM_LINE + ((size_t)slot_bytes + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
@@ -236,7 +242,7 @@ static size_t chan_bytes(const struct hk_chan_spec *spec)
 
 static void chan_place(struct shm_chan *chan, struct shm_header *header, uint64_t at)
 {
-	chan->taken = (_Atomic uint64_t *)((char *)header + at);
+	chan->taken = word_at((char *)header + at);
 	chan->slots = (char *)header + at + SHM_LINE;
 	chan->stride = chan_stride(chan->base.spec.slot_bytes);
 }
@@ -388,7 +394,7 @@ static enum hk_status shm_reserve(struct hk_chan *base, uint32_t len, void **slo
 static void shm_post(struct hk_chan *base, uint32_t len)
 {
 	struct shm_chan *chan = chan_of(base);
-	_Atomic uint64_t *mark = (_Atomic uint64_t *)chan_slot(chan);
+	_Atomic uint64_t *mark = word_at(chan_slot(chan));
 
 	chan->count++;
 	/* Pairs with the acquire in shm_peek. */
@@ -402,7 +408,7 @@ static enum hk_status shm_peek(struct hk_chan *base, const void **data_out, uint
 	struct shm_chan *chan = chan_of(base);
 	char *slot = chan_slot(chan);
 	/* Pairs with the release in shm_post. */
-	uint64_t mark = atomic_load_explicit((_Atomic uint64_t *)slot, memory_order_acquire);
+	uint64_t mark = atomic_load_explicit(word_at(slot), memory_order_acquire);
 
 	*data_out = NULL;
 	if ((uint32_t)(mark >> 32) != (uint32_t)(chan->count + 1))
