@@ -52,7 +52,8 @@ static char *fuzz_json(const struct hk_plan *plan, size_t *len_out)
 	char *text = NULL;
 	FILE *file = open_memstream(&text, len_out);
 
-	fuzz_assert(file && hk_plan_print_json(plan, NULL, file, NULL) == HK_OK, "cannot be written");
+	fuzz_assert(file && hk_plan_print_json(plan, NULL, file, NULL) == HK_OK,
+		    "cannot be written");
 	fclose(file);
 	return text;
 }

@@ -227,9 +227,12 @@ static enum hk_status lane_run(struct hk__program *program, struct bound_lane *l
 static enum hk_status program_move(struct hk__program *program, bool *moved)
 {
 	enum hk_status status = HK_OK;
+	/* The thread is the caller's, and so is how it rounds. */
+	uint64_t entered = hk__reduce_enter();
 
 	for (uint32_t l = 0; l < program->nlanes && status == HK_OK; l++)
 		status = lane_run(program, &program->lanes[l], moved);
+	hk__reduce_leave(entered);
 	if (status != HK_OK) {
 		program->lanes_left = 0; /* it cannot go on, nor be waited for */
 		return status;

@@ -132,42 +132,11 @@ static enum hk_status shm_map(struct shm *shm, uint32_t rank, struct shm_header 
 	return HK_OK;
 }
 
-enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out)
-{
-	extern const struct hk_net_ops hk__shm_ops;
-	const struct hk_alloc *alloc = spec->alloc ? spec->alloc : &hk__alloc_default;
-	struct shm_header *own;
-
-	if (spec->rank >= spec->n || spec->bytes < sizeof(struct shm_header))
-		return HK_EINVAL;
-	struct shm *shm = hk__mem_zalloc(alloc, 1, sizeof(*shm));
-	if (!shm)
-		return HK_ENOMEM;
-	*shm = (struct shm){ .base = { &hk__shm_ops, spec->rank, spec->n },
-			     .spec = *spec,
-			     .alloc = alloc,
-			     .cursor = (sizeof(struct shm_header) + 4095) / 4096 * 4096 };
-	shm->segments = hk__mem_zalloc(alloc, spec->n, sizeof(*shm->segments));
-	if (!shm->segments) {
-		hk__mem_free(alloc, shm, 1, sizeof(*shm));
-		return HK_ENOMEM;
-	}
-	enum hk_status status = shm_map(shm, spec->rank, &own);
-	if (status != HK_OK) {
-		hk__net_close(&shm->base);
-		return status;
-	}
-	own->magic = SHM_MAGIC;
-	own->entry_count = SHM_ENTRIES;
-	*net_out = &shm->base;
-	return HK_OK;
-}
-
 static void shm_close(struct hk_net *net)
 {
 	struct shm *shm = shm_of(net);
 
-	hk__mem_free(shm->alloc, shm->segments, net->n, sizeof(*shm->segments));
+	hk__mem_free(shm->alloc, shm->segments, net->n, sizeof(struct shm_header *));
 	hk__mem_free(shm->alloc, shm, 1, sizeof(*shm));
 }
 
@@ -430,8 +399,9 @@ static void shm_release(struct hk_chan *base)
 	shm_ring(chan->peer);
 }
 
-extern const struct hk_net_ops hk__shm_ops;
-const struct hk_net_ops hk__shm_ops = {
+/* ---- the table, and how one begins ---- */
+
+static const struct hk_net_ops shm_ops = {
 	.size = sizeof(struct hk_net_ops),
 	.name = "shm",
 	.close = shm_close,
@@ -444,3 +414,33 @@ const struct hk_net_ops hk__shm_ops = {
 	.release = shm_release,
 	.wait = shm_wait,
 };
+
+enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out)
+{
+	const struct hk_alloc *alloc = spec->alloc ? spec->alloc : &hk__alloc_default;
+	struct shm_header *own;
+
+	if (spec->rank >= spec->n || spec->bytes < sizeof(struct shm_header))
+		return HK_EINVAL;
+	struct shm *shm = hk__mem_zalloc(alloc, 1, sizeof(*shm));
+	if (!shm)
+		return HK_ENOMEM;
+	*shm = (struct shm){ .base = { &shm_ops, spec->rank, spec->n },
+			     .spec = *spec,
+			     .alloc = alloc,
+			     .cursor = (sizeof(struct shm_header) + 4095) / 4096 * 4096 };
+	shm->segments = hk__mem_zalloc(alloc, spec->n, sizeof(struct shm_header *));
+	if (!shm->segments) {
+		hk__mem_free(alloc, shm, 1, sizeof(*shm));
+		return HK_ENOMEM;
+	}
+	enum hk_status status = shm_map(shm, spec->rank, &own);
+	if (status != HK_OK) {
+		hk__net_close(&shm->base);
+		return status;
+	}
+	own->magic = SHM_MAGIC;
+	own->entry_count = SHM_ENTRIES;
+	*net_out = &shm->base;
+	return HK_OK;
+}

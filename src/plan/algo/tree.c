@@ -35,7 +35,10 @@ uint32_t hk__binomial_nkids(uint32_t n, uint32_t v)
 
 uint32_t hk__binomial_kid(uint32_t n, uint32_t v, uint32_t k)
 {
-	return v + (1u << (hk__binomial_nkids(n, v) - 1 - k));
+	uint32_t nkids = hk__binomial_nkids(n, v);
+
+	hk_assert(k < nkids);
+	return v + (1u << (nkids - 1 - k));
 }
 
 uint32_t hk__binomial_parent(uint32_t v)
@@ -69,6 +72,7 @@ static struct hk_port tree_kid(const struct tree_node *node, uint32_t k)
 		k -= first;
 		team = &node->teams[1];
 	}
+	hk_assert(team->n > 0);
 	return team_port(team, hk__binomial_kid(team->n, team->me, k));
 }
 
