@@ -219,7 +219,7 @@ enum hk_status hk__program_start(struct hk__program *program, const struct hk__c
 		return HK_ELIMIT;
 	program->nslices = (uint32_t)nslices;
 	program->piece = (longest + nslices - 1) / nslices;
-	program->bufs[HK_BUF_IN].at = (char *)(uintptr_t)call->in;
+	program->bufs[HK_BUF_IN].at = (char *)call->in; /* never written (I1) */
 	program->bufs[HK_BUF_OUT].at = call->out;
 	program_lay_out(program, HK_BUF_IN);
 	program_lay_out(program, HK_BUF_OUT);
