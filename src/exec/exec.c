@@ -132,12 +132,15 @@ static enum hk_status chunk_move(struct hk__program *program, const struct bound
 	    (dst.at && !piece_take(program, &dst, len)))
 		return HK_EIO;
 	char *first = cargo->out ? cargo->out : dst.at;
-	if (other)
-		program->reduce->fold(first, value, other, len);
-	else if (first != value && len)
-		memmove(first, value, len * program->size);
-	if (cargo->out && dst.at && len)
-		memcpy(dst.at, cargo->out, len * program->size);
+	if (len) {
+		hk_assert(first && value);
+		if (other)
+			program->reduce->fold(first, value, other, len);
+		else if (first != value)
+			memmove(first, value, len * program->size);
+		if (cargo->out && dst.at)
+			memcpy(dst.at, cargo->out, len * program->size);
+	}
 	if (cargo->out) {
 		cargo->out += len * program->size;
 		if (cargo->out_lengths)
