@@ -194,7 +194,10 @@ static enum hk_status program_get_scratch(struct hk__program *program)
 	program->lengths = hk__mem_zalloc(program->alloc, nlengths, sizeof(uint32_t));
 	program->scratch_bytes = bytes;
 	program->nlengths = nlengths;
-	return program->bufs[HK_BUF_SCRATCH].at && program->lengths ? HK_OK : HK_ENOMEM;
+	if (program->bufs[HK_BUF_SCRATCH].at && program->lengths)
+		return HK_OK;
+	program_free_scratch(program); /* half of it must not pass for all next time */
+	return HK_ENOMEM;
 }
 
 enum hk_status hk__program_start(struct hk__program *program, const struct hk__call *call)

@@ -4,7 +4,7 @@
  * by processes, and compared with the definition of its collective. Slots are
  * small, so that there are many slices.
  */
-#include "exec/exec.h"
+#include "exec/program.h"
 #include "harness.h"
 #include "naive/defn.h"
 #include "naive/each.h"
@@ -348,6 +348,51 @@ TEST(a_peer_that_never_comes)
 	struct odd odd = { &world, plan, 0, 5, HK_OK };
 	odd_run(&odd);
 	CHECK_EQ(odd.status, HK_ETIMEDOUT);
+	hk_plan_destroy(plan);
+	world_close(&world);
+}
+
+static void *refuse_resize(void *ctx, void *ptr, size_t size_old, size_t size_new)
+{
+	if (size_new && *(bool *)ctx)
+		return NULL;
+	return hk__alloc_default.resize(NULL, ptr, size_old, size_new);
+}
+
+/* A start that found no memory for scratch leaves none that the next would trust. */
+TEST(a_start_after_one_without_memory)
+{
+	bool refuse = false;
+	struct hk_alloc alloc = { refuse_resize, &refuse };
+	struct world world;
+	struct hk_plan *plan;
+	struct hk__program *program;
+	struct hk_shm_spec shm = {
+		.rank = 2, .n = 3, .bytes = SEGMENT_BYTES, .segment = world_segment, .ctx = &world
+	};
+	struct hk__program_spec spec = {
+		.rank = 2, .slots = HK_SLOTS_MIN, .slot_bytes = 4096, .alloc = &alloc
+	};
+	int64_t in[5] = { 0 }, out[5] = { 0 };
+	struct hk__call call = { .in = in,
+				 .out = out,
+				 .sizes = { 5, NULL },
+				 .type = HK_TYPE_INT64,
+				 .op = HK_REDOP_SUM };
+
+	world_open(&world, 3);
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 3, NULL, NULL, &plan), HK_OK);
+	CHECK(hk_plan_slots(plan, 2, HK_BUF_SCRATCH) > 0);
+	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	spec.plan = plan;
+	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
+	refuse = true;
+	CHECK_EQ(hk__program_start(program, &call), HK_ENOMEM);
+	refuse = false;
+	CHECK_EQ(hk__program_start(program, &call), HK_OK);
+	CHECK(program->bufs[HK_BUF_SCRATCH].at && program->lengths);
+	hk__program_destroy(program);
+	hk__net_close(spec.net);
 	hk_plan_destroy(plan);
 	world_close(&world);
 }
