@@ -303,6 +303,15 @@ static enum hk_status chan_look_up(struct shm_chan *chan)
 
 /* ---- sleeping ---- */
 
+/* Something moved: who is awake need not be woken with a system call. */
+static void shm_disarm(struct shm *shm)
+{
+	if (!shm->armed)
+		return;
+	atomic_store_explicit(&shm->segments[shm->base.rank]->asleep, 0, memory_order_relaxed);
+	shm->armed = false;
+}
+
 static enum hk_status shm_wait(struct hk_net *net, uint64_t timeout_ns)
 {
 	struct shm *shm = shm_of(net);
@@ -318,8 +327,7 @@ static enum hk_status shm_wait(struct hk_net *net, uint64_t timeout_ns)
 	struct timespec timeout = { (time_t)(timeout_ns / 1000000000),
 				    (long)(timeout_ns % 1000000000) };
 	shm_futex(&own->bell, FUTEX_WAIT, shm->bell_seen, &timeout);
-	atomic_store_explicit(&own->asleep, 0, memory_order_relaxed);
-	shm->armed = false;
+	shm_disarm(shm);
 	return HK_OK;
 }
 
@@ -365,6 +373,7 @@ static void shm_post(struct hk_chan *base, uint32_t len)
 	struct shm_chan *chan = chan_of(base);
 	_Atomic uint64_t *mark = word_at(chan_slot(chan));
 
+	shm_disarm(shm_of(base->net));
 	chan->count++;
 	/* Pairs with the acquire in shm_peek. */
 	atomic_store_explicit(mark, (uint64_t)(uint32_t)chan->count << 32 | len,
@@ -393,6 +402,7 @@ static void shm_release(struct hk_chan *base)
 {
 	struct shm_chan *chan = chan_of(base);
 
+	shm_disarm(shm_of(base->net));
 	chan->count++;
 	/* Pairs with the acquire in shm_reserve. */
 	atomic_store_explicit(chan->taken, chan->count, memory_order_release);
