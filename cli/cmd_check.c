@@ -112,21 +112,19 @@ static void check_json_place(const char *name, uint32_t value)
 		printf(", \"%s\": %u", name, value);
 }
 
-static void check_json(struct check_run *run, const struct hk_plan *plan, bool inplace,
-		       const struct hk_check_report *report)
+static void check_json(struct check_run *run, bool inplace, const struct hk_check_report *report)
 {
-	struct hk_plan_info info;
+	const struct hk_plan_info *info = &run->now;
 
-	hk_plan_describe(plan, &info);
 	printf("%s\n  {\"collective\": \"%s\", \"algorithm\": ", run->rows++ ? "," : "",
-	       hk_coll_name(info.coll));
-	cli_json_string(stdout, info.algo);
+	       hk_coll_name(info->coll));
+	cli_json_string(stdout, info->algo);
 	printf(", \"ranks\": %u, \"root\": %u, \"nodes\": %u, \"inplace\": %s, \"proved\": %s",
-	       info.nranks, info.root, info.nodes, inplace ? "true" : "false",
+	       info->nranks, info->root, info->nodes, inplace ? "true" : "false",
 	       report->proved ? "true" : "false");
 	if (report->proved) {
 		check_json_cost(report);
-		if (info.coll == HK_COLL_ALLREDUCE)
+		if (info->coll == HK_COLL_ALLREDUCE)
 			printf(", \"consistent\": %s", report->consistent ? "true" : "false");
 	} else {
 		printf(", \"refusal\": \"%s\", \"invariant\": %u", hk_refusal_name(report->refusal),
@@ -185,12 +183,11 @@ static void check_print_row(struct check_run *run)
 /* ---- proving ---- */
 
 static void check_note(struct check_run *run, const struct check_case *at, bool inplace,
-		       const struct hk_check_report *report, const struct hk_plan *plan)
+		       const struct hk_check_report *report)
 {
+	const struct hk_plan_info *info = &run->now;
 	struct check_row *row = &run->row;
-	struct hk_plan_info info;
 
-	hk_plan_describe(plan, &info);
 	run->done++;
 	row->plans++;
 	if (report->proved) {
@@ -203,8 +200,8 @@ static void check_note(struct check_run *run, const struct check_case *at, bool 
 	run->refused++;
 	if (row->refused++ == 0)
 		snprintf(row->why, sizeof(row->why), "%s %s, %u rank%s%s: %s",
-			 hk_coll_name(info.coll), info.algo, info.nranks,
-			 info.nranks == 1 ? "" : "s", inplace ? ", in place" : "",
+			 hk_coll_name(info->coll), info->algo, info->nranks,
+			 info->nranks == 1 ? "" : "s", inplace ? ", in place" : "",
 			 report->why.text);
 }
 
@@ -238,9 +235,9 @@ static bool check_prove(struct check_run *run, const struct check_case *at,
 				  info.algo, info.nranks, report.why.text);
 			return false;
 		}
-		check_note(run, at, inplace, &report, plan);
+		check_note(run, at, inplace, &report);
 		if (run->args->json)
-			check_json(run, plan, inplace, &report);
+			check_json(run, inplace, &report);
 	}
 	return true;
 }

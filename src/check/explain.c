@@ -47,7 +47,8 @@ static int explain_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-void hk__explain_ranks(uint32_t *ranks, uint32_t count, struct hk__text *text)
+/* Ranks as "0-3,5"; sorts them. */
+static void explain_ranks(uint32_t *ranks, uint32_t count, struct hk__text *text)
 {
 	qsort(ranks, count, sizeof(*ranks), explain_compare);
 	for (uint32_t i = 0; i < count;) {
@@ -108,7 +109,7 @@ static void explain_sum(const struct proof *proof, uint32_t *inputs, uint32_t co
 		return;
 	}
 	hk__text_add(text, "the sum of in[%u] over ranks ", slot);
-	hk__explain_ranks(inputs, count, text);
+	explain_ranks(inputs, count, text);
 	for (uint32_t i = 1; i < count; i++) {
 		if (inputs[i] == inputs[i - 1]) {
 			hk__text_add(text, " (rank %u more than once)", inputs[i]);
@@ -162,7 +163,7 @@ void hk__explain_missing(const struct proof *proof, uint32_t value, char *text_o
 	}
 	if (nmissing) {
 		hk__text_add(&text, "; without %s ", nmissing > 1 ? "ranks" : "rank");
-		hk__explain_ranks(missing, nmissing, &text);
+		explain_ranks(missing, nmissing, &text);
 	}
 	hk__mem_free(proof->alloc, missing, n, sizeof(*missing));
 	hk__mem_free(proof->alloc, inputs, (size_t)n + 1, sizeof(*inputs));
@@ -229,7 +230,7 @@ static void stuck_reason(const struct proof *proof, const struct lane *lane, str
 enum hk_status hk__refuse_stuck(struct proof *proof)
 {
 	const struct lane *lane = proof->lanes;
-	char chain[HK_WHY_MAX / 2], expected[HK_CHECK_TEXT_MAX];
+	char chain[HK_WHY_MAX / 2], found[HK_CHECK_TEXT_MAX];
 	struct hk__text text;
 
 	while (lane->at == lane->nsteps)
@@ -242,7 +243,7 @@ enum hk_status hk__refuse_stuck(struct proof *proof)
 		lane = next;
 	}
 	const struct lane *first = lane;
-	hk__text_init(&text, expected, sizeof(expected));
+	hk__text_init(&text, found, sizeof(found));
 	stuck_reason(proof, lane, &text);
 	hk__text_init(&text, chain, sizeof(chain));
 	stuck_reason(proof, lane, &text);
@@ -262,5 +263,5 @@ enum hk_status hk__refuse_stuck(struct proof *proof)
 		hk__text_add(&text, ", which at step %u ", lane->at);
 		stuck_reason(proof, lane, &text);
 	}
-	return hk__refuse(proof, 3, first, "every lane reaches its end", expected, "%s", chain);
+	return hk__refuse(proof, 3, first, "every lane reaches its end", found, "%s", chain);
 }

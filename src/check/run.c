@@ -463,10 +463,11 @@ static enum hk_status lane_take(struct proof *proof, struct lane *lane, bool *wa
 		*waits_out = true;
 		return HK_OK;
 	}
+	struct channel *channel = NULL;
 	if (hk__op_receives(lane->step.op)) {
 		struct hk_port me = { lane->rank, lane->index };
-		struct channel *channel = channel_get(proof, lane->step.from, me);
 
+		channel = channel_get(proof, lane->step.from, me);
 		if (!channel)
 			return HK_ENOMEM;
 		if (channel->head == HK_NONE) {
@@ -475,13 +476,11 @@ static enum hk_status lane_take(struct proof *proof, struct lane *lane, bool *wa
 			*waits_out = true;
 			return HK_OK;
 		}
-		if (lane->step.after.lane != HK_NONE)
-			status = hk__order_join(proof, lane);
-		if (status == HK_OK)
-			status = step_receive(proof, lane, channel);
-	} else if (lane->step.after.lane != HK_NONE) {
-		status = hk__order_join(proof, lane);
 	}
+	if (lane->step.after.lane != HK_NONE)
+		status = hk__order_join(proof, lane);
+	if (status == HK_OK && channel)
+		status = step_receive(proof, lane, channel);
 	if (status == HK_OK)
 		status = step_take_values(proof, lane);
 	lane->taken = true;

@@ -192,8 +192,6 @@ void hk__explain_missing(const struct proof *proof, uint32_t value, char *text_o
 /* A cell by its name: "out[3]". */
 void hk__explain_cell(const struct proof *proof, uint32_t rank, uint64_t cell, char *text,
 		      size_t size);
-/* Ranks in ascending order as "0-3,5"; the caller's array is sorted. */
-void hk__explain_ranks(uint32_t *ranks, uint32_t count, struct hk__text *text);
 /* Nothing moves any more: who waits for whom. */
 enum hk_status hk__refuse_stuck(struct proof *proof);
 

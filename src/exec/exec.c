@@ -127,7 +127,7 @@ static enum hk_status chunk_move(struct hk__program *program, const struct bound
 		len = src.len;
 		other = step->op == HK_OP_REDUCE ? dst.at : NULL;
 	}
-	if ((other == src.at && other && src.len != len) ||
+	if (((fields & HK__FIELD_SRC) && src.len != len) ||
 	    (step->op == HK_OP_REDUCE && dst.len != len) ||
 	    (dst.at && !piece_take(program, &dst, len)))
 		return HK_EIO;
