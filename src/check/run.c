@@ -304,8 +304,6 @@ static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 static enum hk_status step_enter(struct proof *proof, struct lane *lane)
 {
 	hk_plan_step(proof->plan, lane->rank, lane->index, lane->at, &lane->step);
-	if (lane->step.op == HK_OP_NOP)
-		lane->step.count = 0; /* whatever else it says, it moves nothing */
 	const char *fault = hk__step_fault(proof->plan, lane->rank, &lane->step);
 	if (fault)
 		return hk__refuse(proof, 1, lane, "", "", "%s %s", hk_op_name(lane->step.op),

@@ -176,7 +176,7 @@ static uint32_t step_send_bytes(struct hk__program *program, const struct bound_
 static enum hk_status step_run(struct hk__program *program, struct bound_lane *lane)
 {
 	const struct bound_step *bound = &lane->steps[lane->at];
-	uint32_t count = bound->step.op == HK_OP_NOP ? 0 : bound->step.count;
+	uint32_t count = bound->step.count;
 	struct cargo cargo = { 0 };
 	enum hk_status status = HK_OK;
 	void *slot = NULL;
@@ -207,7 +207,7 @@ static enum hk_status step_run(struct hk__program *program, struct bound_lane *l
 	return HK_OK;
 }
 
-/* True if the lane moved. */
+/* As far as it goes; *moved is set if that was any way at all. */
 static enum hk_status lane_run(struct hk__program *program, struct bound_lane *lane, bool *moved)
 {
 	while (lane->slice < program->nslices && lane->nsteps) {

@@ -308,6 +308,8 @@ void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint
 {
 	if (plan->store) {
 		*step_out = *hk__store_step(plan, rank, lane, i);
+		if (step_out->op == HK_OP_NOP)
+			step_out->count = 0; /* whatever else is stored, it moves nothing */
 		return;
 	}
 	hk_assert(i < hk_plan_steps(plan, rank, lane));
