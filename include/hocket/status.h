@@ -33,7 +33,10 @@ extern "C" {
 	X(ELIMIT,      -5,  CALL, "larger than a documented limit") \
 	X(EIO,         -6,  CALL, "input or output failed") \
 	X(EREFUSED,    -7,  CALL, "the plan could not be proved") \
-	X(ETIMEDOUT,   -8,  CALL, "not finished in the time given")
+	X(ETIMEDOUT,   -8,  CALL, "not finished in the time given") \
+	X(EPEER,       -9,  PEER, "a peer is gone") \
+	X(EMISMATCH,  -10, GROUP, "ranks called different things") \
+	X(EDENIED,    -11,  CALL, "the other end does not hold the job's key")
 
 enum hk_status {
 #define HK_STATUS_ENUM(name, value, scope, text) HK_##name = value,

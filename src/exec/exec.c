@@ -70,19 +70,19 @@ struct cargo {
 static enum hk_status cargo_receive(struct hk__program *program, const struct bound_step *bound,
 				    struct cargo *cargo)
 {
-	uint32_t head = message_head(bound->step.count), len;
-	const void *data;
-	enum hk_status status = hk__chan_peek(bound->from, &data, &len);
+	uint32_t head = message_head(bound->step.count);
+	struct hk_message message;
+	enum hk_status status = hk__chan_peek(bound->from, &message);
 
 	if (status != HK_OK)
 		return status;
-	if (!data)
+	if (!message.data)
 		return HK_INPROGRESS;
-	if (len < head || (len - head) % program->size)
+	if (message.len < head || (message.len - head) % program->size)
 		return HK_EIO;
-	cargo->in = (const char *)data + head;
-	cargo->in_lengths = head ? data : NULL;
-	cargo->in_left = (len - head) / program->size;
+	cargo->in = (const char *)message.data + head;
+	cargo->in_lengths = head ? message.data : NULL;
+	cargo->in_left = (message.len - head) / program->size;
 	return HK_OK;
 }
 
@@ -201,7 +201,7 @@ static enum hk_status step_run(struct hk__program *program, struct bound_lane *l
 	if (status != HK_OK || cargo.in_left)
 		return status == HK_OK ? HK_EIO : status;
 	if (slot)
-		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot));
+		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot), 0);
 	if (bound->from)
 		hk__chan_release(bound->from);
 	return HK_OK;

@@ -11,7 +11,7 @@ void hk__net_close(struct hk_net *net)
 static enum hk_status chan_check(const struct hk_net *net, const struct hk_chan_spec *spec)
 {
 	if (spec->key.peer >= net->n || spec->slots < HK_SLOTS_MIN || spec->slots > HK_SLOTS_MAX ||
-	    spec->slot_bytes == 0 || spec->slot_bytes > 1u << 30)
+	    spec->slot_bytes == 0 || spec->slot_bytes > HK_SLOT_BYTES_MAX)
 		return HK_EINVAL;
 	return HK_OK;
 }

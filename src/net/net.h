@@ -3,27 +3,49 @@
  * net.h - the transport contract: what an executor asks of shared memory, TCP
  * or any other way to move bytes between two ranks.
  *
- * A net is one rank's end of a transport; one thread uses it. It opens
- * channels, each one way, between this rank and a peer. A channel is a FIFO of
- * messages with a fixed number of slots; a slot takes one message of up to
- * slot_bytes. The sender reserves a slot, fills it and posts it; the receiver
- * peeks at the oldest message and releases it when done. Nothing here blocks
- * but wait().
+ * A net is one rank's end of a transport; one thread at a time uses it. It
+ * opens channels, each one way, between this rank and a peer. A channel is a
+ * FIFO of messages with a fixed number of slots; a slot takes one message of
+ * up to slot_bytes. Nothing here blocks but wait().
  *
+ * The sender
  *   reserve  the slot for a message of len bytes, NULL while all are taken.
  *            Reserving again before post gives the same slot.
  *   post     hands the reserved slot over. All that was written before is
- *            seen by the peer after its peek (I11).
+ *            seen by the peer after its peek (I11). `kind` (0...3) is the
+ *            user's and arrives with the message.
+ *   lend     instead of reserve and post: hands over a message that stays in
+ *            the sender's own memory, unchanged, until lent() says that nothing
+ *            is out any more. lendable() says whether the transport gains from
+ *            it for that memory; NULL-like refusals (*done_out false) mean that
+ *            all slots are taken.
+ *
+ * The receiver
  *   peek     the oldest message, NULL where there is none. Peeking again
  *            before release gives the same message.
  *   release  frees its slot (I3: not before the step that took it is over).
+ *   take     instead of peek and release: moves the oldest message of up to
+ *            cap bytes into dst, at its own pace. Once called, it is called
+ *            again with the same arguments until *done_out; dst belongs to the
+ *            transport until then. A longer message is HK_EIO.
+ *
+ * Both
+ *   poll     moves what the transport itself has to move (TCP reads and
+ *            writes its sockets here). Called before looking at channels.
  *   wait     sleeps until a peer may have posted or released something since
- *            the last call that found nothing, or until the deadline.
+ *            the last call that found nothing, or until the timeout. The first
+ *            call only arms: it returns at once, the caller looks once more,
+ *            and calls again.
+ *   arm      as the first call of wait, for who sleeps on several nets: gives
+ *            a descriptor that poll(2) finds readable when wait would return,
+ *            -1 where there is none. disarm ends it.
  *
  * Both ends of a channel are opened with the same key and geometry, in any
  * order; the receiving end makes it, the sending end may have to wait: until
  * then reserve() gives NULL. No length, index or offset is taken from a peer
  * unchecked: a message that cannot be is HK_EIO from peek(), never an assert.
+ * A peer that is gone is HK_EPEER from any call about it, and hk__net_why says
+ * more.
  */
 #ifndef HK_NET_NET_H
 #define HK_NET_NET_H
@@ -44,7 +66,17 @@ struct hk_chan_key {
 struct hk_chan_spec {
 	struct hk_chan_key key;
 	uint32_t slots;		/* at least HK_SLOTS_MIN */
-	uint32_t slot_bytes;
+	uint32_t slot_bytes;	/* at most HK_SLOT_BYTES_MAX */
+};
+
+#define HK_SLOT_BYTES_MAX (1u << 28)
+#define HK_KINDS 4u		/* of messages */
+
+/* A message as its receiver sees it; data NULL: none yet. */
+struct hk_message {
+	const void *data;
+	uint32_t len;
+	uint32_t kind;
 };
 
 struct hk_net_ops {
@@ -57,10 +89,19 @@ struct hk_net_ops {
 				    struct hk_chan **chan_out);
 	void (*chan_close)(struct hk_chan *chan);
 	enum hk_status (*reserve)(struct hk_chan *chan, uint32_t len, void **slot_out);
-	void (*post)(struct hk_chan *chan, uint32_t len);
-	enum hk_status (*peek)(struct hk_chan *chan, const void **data_out, uint32_t *len_out);
+	void (*post)(struct hk_chan *chan, uint32_t len, uint32_t kind);
+	bool (*lendable)(const struct hk_chan *chan, const void *data, uint32_t len);
+	enum hk_status (*lend)(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
+			       bool *done_out);
+	bool (*lent)(struct hk_chan *chan);
+	enum hk_status (*peek)(struct hk_chan *chan, struct hk_message *message_out);
 	void (*release)(struct hk_chan *chan);
+	enum hk_status (*take)(struct hk_chan *chan, void *dst, uint32_t cap,
+			       struct hk_message *message_out, bool *done_out);
+	enum hk_status (*poll)(struct hk_net *net);
 	enum hk_status (*wait)(struct hk_net *net, uint64_t timeout_ns);
+	int (*arm)(struct hk_net *net);
+	void (*disarm)(struct hk_net *net);
 };
 
 /* First member of every transport's own struct. */
@@ -68,6 +109,7 @@ struct hk_net {
 	const struct hk_net_ops *ops;
 	uint32_t rank;
 	uint32_t n;
+	struct hk_why why;	/* of the last HK_EPEER or HK_EIO */
 };
 
 struct hk_chan {
@@ -90,20 +132,47 @@ static inline enum hk_status hk__chan_reserve(struct hk_chan *chan, uint32_t len
 	return chan->net->ops->reserve(chan, len, slot_out);
 }
 
-static inline void hk__chan_post(struct hk_chan *chan, uint32_t len)
+static inline void hk__chan_post(struct hk_chan *chan, uint32_t len, uint32_t kind)
 {
-	chan->net->ops->post(chan, len);
+	chan->net->ops->post(chan, len, kind);
 }
 
-static inline enum hk_status hk__chan_peek(struct hk_chan *chan, const void **data_out,
-					   uint32_t *len_out)
+static inline bool hk__chan_lendable(const struct hk_chan *chan, const void *data, uint32_t len)
 {
-	return chan->net->ops->peek(chan, data_out, len_out);
+	return chan->net->ops->lendable(chan, data, len);
+}
+
+static inline enum hk_status hk__chan_lend(struct hk_chan *chan, const void *data, uint32_t len,
+					   uint32_t kind, bool *done_out)
+{
+	hk_assert(len <= chan->spec.slot_bytes);
+	return chan->net->ops->lend(chan, data, len, kind, done_out);
+}
+
+static inline bool hk__chan_lent(struct hk_chan *chan)
+{
+	return chan->net->ops->lent(chan);
+}
+
+static inline enum hk_status hk__chan_peek(struct hk_chan *chan, struct hk_message *message_out)
+{
+	return chan->net->ops->peek(chan, message_out);
 }
 
 static inline void hk__chan_release(struct hk_chan *chan)
 {
 	chan->net->ops->release(chan);
+}
+
+static inline enum hk_status hk__chan_take(struct hk_chan *chan, void *dst, uint32_t cap,
+					   struct hk_message *message_out, bool *done_out)
+{
+	return chan->net->ops->take(chan, dst, cap, message_out, done_out);
+}
+
+static inline enum hk_status hk__net_poll(struct hk_net *net)
+{
+	return net->ops->poll(net);
 }
 
 static inline enum hk_status hk__net_wait(struct hk_net *net, uint64_t timeout_ns)

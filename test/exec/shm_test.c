@@ -37,7 +37,7 @@ static void world_open(struct world *world, uint32_t n)
 		int fd;
 
 		CHECK_EQ(hk__shm_segment_create(SEGMENT_BYTES, &fd), HK_OK);
-		CHECK_EQ(hk__shm_segment_map(fd, SEGMENT_BYTES, &world->segments[r]), HK_OK);
+		CHECK_EQ(hk__shm_segment_map(fd, 0, SEGMENT_BYTES, &world->segments[r]), HK_OK);
 		close(fd);
 	}
 }

@@ -37,7 +37,7 @@ static void open_both(struct hk_net *nets[2])
 		int fd;
 
 		CHECK_EQ(hk__shm_segment_create(BYTES, &fd), HK_OK);
-		CHECK_EQ(hk__shm_segment_map(fd, BYTES, &segments[r]), HK_OK);
+		CHECK_EQ(hk__shm_segment_map(fd, 0, BYTES, &segments[r]), HK_OK);
 		close(fd);
 	}
 	for (uint32_t r = 0; r < 2; r++)
@@ -82,21 +82,21 @@ static bool send_bytes(struct hk_chan *chan, uint32_t len, unsigned char fill)
 	if (!slot)
 		return false;
 	memset(slot, fill, len);
-	hk__chan_post(chan, len);
+	hk__chan_post(chan, len, len % HK_KINDS);
 	return true;
 }
 
 static bool receive_bytes(struct hk_chan *chan, uint32_t len, unsigned char fill)
 {
-	const void *data;
-	uint32_t found;
+	struct hk_message message;
 
-	CHECK_EQ(hk__chan_peek(chan, &data, &found), HK_OK);
-	if (!data)
+	CHECK_EQ(hk__chan_peek(chan, &message), HK_OK);
+	if (!message.data)
 		return false;
-	CHECK_EQ(found, len);
+	CHECK_EQ(message.len, len);
+	CHECK_EQ(message.kind, len % HK_KINDS);
 	for (uint32_t i = 0; i < len; i++)
-		CHECK_EQ(((const unsigned char *)data)[i], fill);
+		CHECK_EQ(((const unsigned char *)message.data)[i], fill);
 	hk__chan_release(chan);
 	return true;
 }
@@ -125,9 +125,8 @@ TEST(slots_are_counted)
 {
 	struct hk_net *nets[2];
 	struct hk_chan *pair[2];
-	const void *data, *again;
+	struct hk_message message, again;
 	void *slot, *same;
-	uint32_t len;
 
 	open_both(nets);
 	open_pair(nets, 2, pair);
@@ -138,9 +137,9 @@ TEST(slots_are_counted)
 	CHECK(send_bytes(pair[0], 8, 2));
 	CHECK(!send_bytes(pair[0], 8, 3));
 	/* A message that is looked at keeps its slot. */
-	CHECK_EQ(hk__chan_peek(pair[1], &data, &len), HK_OK);
-	CHECK_EQ(hk__chan_peek(pair[1], &again, &len), HK_OK);
-	CHECK(data && data == again);
+	CHECK_EQ(hk__chan_peek(pair[1], &message), HK_OK);
+	CHECK_EQ(hk__chan_peek(pair[1], &again), HK_OK);
+	CHECK(message.data && message.data == again.data);
 	CHECK(!send_bytes(pair[0], 8, 3));
 	CHECK(receive_bytes(pair[1], 8, 1));
 	CHECK(send_bytes(pair[0], 8, 3));
@@ -217,17 +216,16 @@ TEST(a_peer_that_lies)
 {
 	struct hk_net *nets[2];
 	struct hk_chan *pair[2];
-	const void *data;
-	uint32_t len;
+	struct hk_message message;
 	void *slot;
 
 	open_both(nets);
 	open_pair(nets, 2, pair);
 	CHECK(send_bytes(pair[0], 4, 1));
-	CHECK_EQ(hk__chan_peek(pair[1], &data, &len), HK_OK);
+	CHECK_EQ(hk__chan_peek(pair[1], &message), HK_OK);
 	/* The mark is the eight bytes before a small message. */
-	((uint32_t *)(uintptr_t)data)[-2] = SLOT_BYTES + 1;
-	CHECK_EQ(hk__chan_peek(pair[1], &data, &len), HK_EIO);
+	((uint32_t *)(uintptr_t)message.data)[-2] = SLOT_BYTES + 1;
+	CHECK_EQ(hk__chan_peek(pair[1], &message), HK_EIO);
 	/* `taken` is a line before the first slot; it says more than was sent. */
 	CHECK(send_bytes(pair[0], 4, 1));
 	CHECK_EQ(hk__chan_reserve(pair[0], 4, &slot), HK_OK);

@@ -11,19 +11,26 @@
  * The owner places channels one behind the other and enters them in the
  * directory, where senders look them up by key. A channel:
  *
- *	| taken: messages released so far | slot 0 | slot 1 | ...
+ *	| taken: messages released so far, state | slot 0 | slot 1 | ...
  *
  * and a slot, in lines of 64 bytes:
  *
  *	| mark (8 bytes) | up to 56 bytes, or nothing | ... larger messages ...
  *
- * The mark holds the number of the message and its length; it is written last,
- * so a small message is complete in the very line that announces it. The
+ * The mark holds the number of the message, its length and kind; it is written
+ * last, so a small message is complete in the very line that announces it. The
  * sender keeps its own count and looks at `taken` only when its slots run out.
  *
+ * A segment may end in a heap. A message that lies in the heap of its sender is
+ * lent: the slot holds only where it is, and the receiver reads it there.
+ *
  * Sleeping: the owner of a segment raises `asleep`, looks once more, and waits
- * on `bell`. Whoever posts to it, or releases a message of it, looks at
- * `asleep` afterwards; the fences on both sides make one of them see the other.
+ * on `bell` (or, if it waits for sockets too, on its eventfd). Whoever posts to
+ * it, or releases a message of it, looks at `asleep` afterwards; the fences on
+ * both sides make one of them see the other.
+ *
+ * A channel's room is used again once both its ends are closed; `state` says
+ * how far that is.
  *
  * What a peer can write is trusted for nothing but content: counts, lengths,
  * and places of channels are checked before use.
@@ -43,12 +50,55 @@
 #define SHM_INLINE 56u /* bytes that fit beside the mark */
 #define SHM_ENTRIES 4096u
 
+/* A mark: number of the message << 32 | lent | kind | length. */
+#define MARK_LENT (1u << 31)
+#define MARK_KIND_AT 29
+#define MARK_LEN ((1u << MARK_KIND_AT) - 1)
+_Static_assert(HK_SLOT_BYTES_MAX <= MARK_LEN, "every length fits a mark");
+_Static_assert(HK_KINDS <= 4, "every kind fits a mark");
+
+/*
+ * `use` counts up with every change: odd while the entry is valid, 0 if it
+ * never was. Who reads an entry looks at it before and after.
+ */
 struct shm_entry {
-	_Atomic uint32_t ready;
-	uint32_t from, from_lane, to_lane, context;
-	uint32_t slots, slot_bytes;
+	_Atomic uint32_t use;
+	_Atomic uint32_t from, from_lane, to_lane, context;
+	_Atomic uint32_t slots, slot_bytes;
 	uint32_t unused;
+	_Atomic uint64_t at;
+};
+
+/* What an entry says. */
+struct shm_place {
+	uint32_t slots, slot_bytes;
 	uint64_t at;
+};
+
+enum {
+	AWAKE,
+	ASLEEP_ON_BELL,
+	ASLEEP_ON_DESCRIPTOR
+};
+
+/* Of a channel, for who may use its room again. */
+enum {
+	CHAN_NEW,
+	CHAN_ATTACHED,
+	CHAN_LEFT,
+	CHAN_GONE
+};
+
+/* The first line of a channel. */
+struct shm_line {
+	_Alignas(64) _Atomic uint64_t taken;
+	_Atomic uint32_t state;
+};
+
+/* Room of channels that are closed. */
+struct shm_room {
+	uint64_t at;
+	uint64_t bytes;
 };
 
 struct shm_header {
@@ -64,7 +114,8 @@ struct shm {
 	struct hk_shm_spec spec;
 	const struct hk_alloc *alloc;
 	struct shm_header **segments; /* mapped so far; NULL: not yet */
-	uint64_t cursor;	      /* first free byte of the own segment */
+	uint64_t cursor;	      /* first byte of the own segment never used */
+	struct hk__array rooms;	      /* struct shm_room, free or soon */
 	bool armed;		      /* asleep was raised, and nothing slept yet */
 	uint32_t bell_seen;
 };
@@ -73,11 +124,14 @@ struct shm_chan {
 	struct hk_chan base;
 	bool sends;
 	struct shm_header *peer; /* whose bell to ring */
-	_Atomic uint64_t *taken; /* NULL: a sender that has not found it yet */
+	int peer_bell;
+	struct shm_line *line; /* NULL: a sender that has not found it yet */
+	uint64_t at;	       /* of the line, in its segment */
 	char *slots;
 	size_t stride;
 	uint64_t count;	     /* messages posted, or released */
 	uint64_t taken_seen; /* sender: of its last look */
+	uint64_t lent_last;  /* sender: number of the last message that was lent */
 };
 
 static struct shm *shm_of(struct hk_net *net)
@@ -106,12 +160,15 @@ enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out)
 	return HK_OK;
 }
 
-enum hk_status hk__shm_segment_map(int fd, size_t bytes, void **at_out)
+enum hk_status hk__shm_segment_map(int fd, size_t from, size_t bytes, void **at_out)
 {
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+			(off_t)from);
 
 	if (at == MAP_FAILED)
 		return HK_EIO;
+	/* Where the system offers them; it is no loss if it does not. */
+	(void)madvise(at, bytes, MADV_HUGEPAGE);
 	*at_out = at;
 	return HK_OK;
 }
@@ -136,6 +193,7 @@ static void shm_close(struct hk_net *net)
 {
 	struct shm *shm = shm_of(net);
 
+	hk__array_fini(&shm->rooms);
 	hk__mem_free(shm->alloc, shm->segments, net->n, sizeof(struct shm_header *));
 	hk__mem_free(shm->alloc, shm, 1, sizeof(*shm));
 }
@@ -148,14 +206,26 @@ static long shm_futex(_Atomic uint32_t *word, int op, uint32_t value,
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-static void shm_ring(struct shm_header *peer)
+static void bell_ring(struct shm_header *peer, int fd, uint32_t asleep)
 {
-	/* Pairs with the fence in shm_wait: it sees the message, or we see it asleep. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&peer->asleep, memory_order_relaxed))
+	static const uint64_t one = 1;
+
+	if (asleep == ASLEEP_ON_DESCRIPTOR) {
+		/* A full eventfd is readable already. */
+		(void)!write(fd, &one, sizeof(one));
 		return;
+	}
 	atomic_fetch_add_explicit(&peer->bell, 1, memory_order_release);
 	shm_futex(&peer->bell, FUTEX_WAKE, 1, NULL);
+}
+
+static inline void chan_ring(const struct shm_chan *chan)
+{
+	/* Pairs with the fence in shm_raise: it sees the message, or we see it asleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	uint32_t asleep = atomic_load_explicit(&chan->peer->asleep, memory_order_relaxed);
+	if (__builtin_expect(asleep != AWAKE, 0))
+		bell_ring(chan->peer, chan->peer_bell, asleep);
 }
 
 /* ---- the directory ---- */
@@ -168,36 +238,66 @@ static uint32_t entry_hash(uint32_t from, const struct hk_chan_key *key)
 	return (x ^ x >> 15) % SHM_ENTRIES;
 }
 
-static bool entry_is(const struct shm_entry *entry, uint32_t from, const struct hk_chan_key *key)
+/* Whether an entry is of that key, and what it says; it may change meanwhile. */
+static bool entry_read(const struct shm_entry *entry, uint32_t from, const struct hk_chan_key *key,
+		       uint32_t use, struct shm_place *place_out)
 {
-	return entry->from == from && entry->from_lane == key->from_lane &&
-	       entry->to_lane == key->to_lane && entry->context == key->context;
+	bool is = atomic_load_explicit(&entry->from, memory_order_relaxed) == from &&
+		  atomic_load_explicit(&entry->from_lane, memory_order_relaxed) == key->from_lane &&
+		  atomic_load_explicit(&entry->to_lane, memory_order_relaxed) == key->to_lane &&
+		  atomic_load_explicit(&entry->context, memory_order_relaxed) == key->context;
+
+	place_out->slots = atomic_load_explicit(&entry->slots, memory_order_relaxed);
+	place_out->slot_bytes = atomic_load_explicit(&entry->slot_bytes, memory_order_relaxed);
+	/* Pairs with the releases in entry_write: a new place shows a new use. */
+	place_out->at = atomic_load_explicit(&entry->at, memory_order_acquire);
+	return is && atomic_load_explicit(&entry->use, memory_order_relaxed) == use;
 }
 
-/* The entry of a key, or the free one where it would be; NULL: full. */
+/*
+ * The entry of a key, NULL where there is none, and in *free_out (may be NULL)
+ * one where it could be put.
+ */
 static struct shm_entry *entry_find(struct shm_header *header, uint32_t from,
-				    const struct hk_chan_key *key, bool *found_out)
+				    const struct hk_chan_key *key, struct shm_place *place_out,
+				    struct shm_entry **free_out)
 {
-	uint32_t at = entry_hash(from, key);
+	struct shm_entry *unused = NULL, *found = NULL;
+	uint32_t first = entry_hash(from, key);
 
-	for (uint32_t i = 0; i < SHM_ENTRIES; i++) {
-		struct shm_entry *entry = &header->entries[(at + i) % SHM_ENTRIES];
+	for (uint32_t i = 0; i < SHM_ENTRIES && !found; i++) {
+		struct shm_entry *entry = &header->entries[(first + i) % SHM_ENTRIES];
+		/* Pairs with the release in entry_write. */
+		uint32_t use = atomic_load_explicit(&entry->use, memory_order_acquire);
 
-		/* Pairs with the release in shm_chan_recv. */
-		*found_out = atomic_load_explicit(&entry->ready, memory_order_acquire);
-		if (!*found_out || entry_is(entry, from, key))
-			return entry;
+		if (use % 2 && entry_read(entry, from, key, use, place_out))
+			found = entry;
+		else if (use % 2 == 0 && !unused)
+			unused = entry;
+		if (use == 0)
+			break;
 	}
-	return NULL;
+	if (free_out)
+		*free_out = unused;
+	return found;
+}
+
+static void entry_write(struct shm_entry *entry, const struct hk_chan_spec *spec, uint64_t at)
+{
+	uint32_t use = atomic_load_explicit(&entry->use, memory_order_relaxed);
+
+	atomic_store_explicit(&entry->from, spec->key.peer, memory_order_relaxed);
+	atomic_store_explicit(&entry->from_lane, spec->key.from_lane, memory_order_relaxed);
+	atomic_store_explicit(&entry->to_lane, spec->key.to_lane, memory_order_relaxed);
+	atomic_store_explicit(&entry->context, spec->key.context, memory_order_relaxed);
+	atomic_store_explicit(&entry->slots, spec->slots, memory_order_relaxed);
+	atomic_store_explicit(&entry->slot_bytes, spec->slot_bytes, memory_order_relaxed);
+	/* Pair with the acquires in entry_read and entry_find. */
+	atomic_store_explicit(&entry->at, at, memory_order_release);
+	atomic_store_explicit(&entry->use, use + 1, memory_order_release);
 }
 
 /* ---- channels ---- */
-
-/* Channels and slots begin at lines: their first word is aligned. */
-static _Atomic uint64_t *word_at(char *line)
-{
-	return (_Atomic uint64_t *)(void *)line;
-}
 
 static size_t chan_stride(uint32_t slot_bytes)
 {
@@ -209,20 +309,62 @@ static size_t chan_bytes(const struct hk_chan_spec *spec)
 	return SHM_LINE + chan_stride(spec->slot_bytes) * spec->slots;
 }
 
+/* Slots begin at lines: their first word, the mark, is aligned. */
+static _Atomic uint64_t *slot_mark(char *slot)
+{
+	return (_Atomic uint64_t *)(void *)slot;
+}
+
 static void chan_place(struct shm_chan *chan, struct shm_header *header, uint64_t at)
 {
-	chan->taken = word_at((char *)header + at);
+	chan->at = at;
+	chan->line = (struct shm_line *)(void *)((char *)header + at);
 	chan->slots = (char *)header + at + SHM_LINE;
 	chan->stride = chan_stride(chan->base.spec.slot_bytes);
 }
 
-static struct shm_chan *chan_create(struct shm *shm, const struct hk_chan_spec *spec, bool sends)
+static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *spec, bool sends,
+				  struct shm_chan **chan_out)
 {
 	struct shm_chan *chan = hk__mem_zalloc(shm->alloc, 1, sizeof(*chan));
 
-	if (chan)
-		*chan = (struct shm_chan){ .base = { &shm->base, *spec }, .sends = sends };
-	return chan;
+	if (!chan)
+		return HK_ENOMEM;
+	*chan = (struct shm_chan){ .base = { &shm->base, *spec }, .sends = sends, .peer_bell = -1 };
+	if (shm->spec.bell)
+		chan->peer_bell = shm->spec.bell(shm->spec.ctx, spec->key.peer);
+	enum hk_status status = shm_map(shm, spec->key.peer, &chan->peer);
+	if (status != HK_OK) {
+		hk__mem_free(shm->alloc, chan, 1, sizeof(*chan));
+		return status;
+	}
+	*chan_out = chan;
+	return HK_OK;
+}
+
+/* Room of that size which nobody uses any more, or new; 0: there is none. */
+static uint64_t room_get(struct shm *shm, size_t bytes)
+{
+	char *own = (char *)shm->segments[shm->base.rank];
+	struct shm_room *rooms = shm->rooms.items;
+
+	for (size_t i = 0; i < shm->rooms.count; i++) {
+		const struct shm_line *line = (const struct shm_line *)(void *)(own + rooms[i].at);
+		/* Pairs with the release in shm_chan_close: the sender is done with it. */
+		uint32_t state = atomic_load_explicit(&line->state, memory_order_acquire);
+
+		if (rooms[i].bytes == bytes && state != CHAN_ATTACHED) {
+			uint64_t at = rooms[i].at;
+
+			rooms[i] = rooms[--shm->rooms.count];
+			return at;
+		}
+	}
+	uint64_t end = shm->spec.heap_at ? shm->spec.heap_at : shm->spec.bytes;
+	if (bytes > end - shm->cursor)
+		return 0;
+	shm->cursor += bytes;
+	return shm->cursor - bytes;
 }
 
 static enum hk_status shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
@@ -230,33 +372,30 @@ static enum hk_status shm_chan_recv(struct hk_net *net, const struct hk_chan_spe
 {
 	struct shm *shm = shm_of(net);
 	struct shm_header *own = shm->segments[net->rank];
-	bool found;
-	struct shm_entry *entry = entry_find(own, spec->key.peer, &spec->key, &found);
+	struct shm_entry *entry;
+	struct shm_place place;
+	struct shm_chan *chan;
 
-	if (!entry || chan_bytes(spec) > shm->spec.bytes - shm->cursor)
-		return HK_ELIMIT;
-	if (found)
+	if (entry_find(own, spec->key.peer, &spec->key, &place, &entry))
 		return HK_EINVAL; /* open already */
-	struct shm_chan *chan = chan_create(shm, spec, false);
-	if (!chan)
-		return HK_ENOMEM;
-	enum hk_status status = shm_map(shm, spec->key.peer, &chan->peer);
-	if (status != HK_OK) {
-		hk__chan_close(&chan->base);
+	if (!entry)
+		return HK_ELIMIT;
+	enum hk_status status = chan_create(shm, spec, false, &chan);
+	if (status != HK_OK)
 		return status;
+	uint64_t at = room_get(shm, chan_bytes(spec));
+	if (!at) {
+		hk__mem_free(shm->alloc, chan, 1, sizeof(*chan));
+		return HK_ELIMIT;
 	}
-	chan_place(chan, own, shm->cursor);
-	entry->from = spec->key.peer;
-	entry->from_lane = spec->key.from_lane;
-	entry->to_lane = spec->key.to_lane;
-	entry->context = spec->key.context;
-	entry->slots = spec->slots;
-	entry->slot_bytes = spec->slot_bytes;
-	entry->at = shm->cursor;
-	shm->cursor += chan_bytes(spec);
-	/* Pairs with the acquire in entry_find. */
-	atomic_store_explicit(&entry->ready, 1, memory_order_release);
-	shm_ring(chan->peer); /* it may wait for this channel to appear */
+	chan_place(chan, own, at);
+	for (uint32_t i = 0; i < spec->slots; i++)
+		atomic_store_explicit(slot_mark(chan->slots + i * chan->stride), 0,
+				      memory_order_relaxed);
+	atomic_store_explicit(&chan->line->taken, 0, memory_order_relaxed);
+	atomic_store_explicit(&chan->line->state, CHAN_NEW, memory_order_relaxed);
+	entry_write(entry, spec, at);
+	chan_ring(chan); /* it may wait for this channel to appear */
 	*chan_out = &chan->base;
 	return HK_OK;
 }
@@ -264,23 +403,42 @@ static enum hk_status shm_chan_recv(struct hk_net *net, const struct hk_chan_spe
 static enum hk_status shm_chan_send(struct hk_net *net, const struct hk_chan_spec *spec,
 				    struct hk_chan **chan_out)
 {
-	struct shm *shm = shm_of(net);
-	struct shm_chan *chan = chan_create(shm, spec, true);
+	struct shm_chan *chan;
+	enum hk_status status = chan_create(shm_of(net), spec, true, &chan);
 
-	if (!chan)
-		return HK_ENOMEM;
-	enum hk_status status = shm_map(shm, spec->key.peer, &chan->peer);
-	if (status != HK_OK) {
-		hk__chan_close(&chan->base);
-		return status;
-	}
-	*chan_out = &chan->base;
-	return HK_OK;
+	if (status == HK_OK)
+		*chan_out = &chan->base;
+	return status;
 }
 
-static void shm_chan_close(struct hk_chan *chan)
+/* The room is free again once the sender has let go of it too. */
+static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
 {
-	hk__mem_free(shm_of(chan->net)->alloc, chan, 1, sizeof(struct shm_chan));
+	struct hk_chan_key *key = &chan->base.spec.key;
+	struct shm_place place;
+	struct shm_entry *entry =
+		entry_find(shm->segments[shm->base.rank], key->peer, key, &place, NULL);
+	uint32_t expected = CHAN_NEW;
+
+	if (entry) /* a peer may have overwritten it: then nothing is given back */
+		atomic_fetch_add_explicit(&entry->use, 1, memory_order_release);
+	atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_GONE);
+	struct shm_room *room = entry ? hk__array_push(&shm->rooms) : NULL;
+	if (room)
+		*room = (struct shm_room){ chan->at, chan_bytes(&chan->base.spec) };
+}
+
+static void shm_chan_close(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+	struct shm *shm = shm_of(base->net);
+
+	if (!chan->sends)
+		chan_leave_room(shm, chan);
+	else if (chan->line)
+		/* Pairs with the acquire in room_get. */
+		atomic_store_explicit(&chan->line->state, CHAN_LEFT, memory_order_release);
+	hk__mem_free(shm->alloc, chan, 1, sizeof(struct shm_chan));
 }
 
 /* A sender looks for the channel that the receiver has made, or will. */
@@ -288,46 +446,82 @@ static enum hk_status chan_look_up(struct shm_chan *chan)
 {
 	struct shm *shm = shm_of(chan->base.net);
 	const struct hk_chan_spec *spec = &chan->base.spec;
-	bool found;
-	const struct shm_entry *entry = entry_find(chan->peer, shm->base.rank, &spec->key, &found);
+	uint32_t expected = CHAN_NEW;
+	struct shm_place place;
 
-	if (!entry || !found)
+	if (!entry_find(chan->peer, shm->base.rank, &spec->key, &place, NULL))
 		return HK_OK;
-	uint64_t at = entry->at;
-	if (entry->slots != spec->slots || entry->slot_bytes != spec->slot_bytes || at % SHM_LINE ||
-	    at > shm->spec.bytes || chan_bytes(spec) > shm->spec.bytes - at)
-		return HK_EIO;
-	chan_place(chan, chan->peer, at);
+	if (place.slots != spec->slots || place.slot_bytes != spec->slot_bytes ||
+	    place.at % SHM_LINE || place.at < sizeof(struct shm_header) ||
+	    place.at > shm->spec.bytes || chan_bytes(spec) > shm->spec.bytes - place.at)
+		return hk__why(&shm->base.why, HK_EIO, "rank %u describes a channel that cannot be",
+			       spec->key.peer);
+	chan_place(chan, chan->peer, place.at);
+	if (!atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_ATTACHED))
+		chan->line = NULL; /* closed between two looks: another one may come */
 	return HK_OK;
 }
 
 /* ---- sleeping ---- */
 
+static void shm_raise(struct shm *shm, uint32_t how)
+{
+	struct shm_header *own = shm->segments[shm->base.rank];
+
+	shm->bell_seen = atomic_load_explicit(&own->bell, memory_order_acquire);
+	atomic_store_explicit(&own->asleep, how, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	shm->armed = true;
+}
+
 /* Something moved: who is awake need not be woken with a system call. */
-static void shm_disarm(struct shm *shm)
+static inline void shm_awake(struct shm *shm)
 {
 	if (!shm->armed)
 		return;
-	atomic_store_explicit(&shm->segments[shm->base.rank]->asleep, 0, memory_order_relaxed);
+	atomic_store_explicit(&shm->segments[shm->base.rank]->asleep, AWAKE, memory_order_relaxed);
 	shm->armed = false;
 }
 
 static enum hk_status shm_wait(struct hk_net *net, uint64_t timeout_ns)
 {
 	struct shm *shm = shm_of(net);
-	struct shm_header *own = shm->segments[net->rank];
 
 	if (!shm->armed) {
-		shm->bell_seen = atomic_load_explicit(&own->bell, memory_order_acquire);
-		atomic_store_explicit(&own->asleep, 1, memory_order_relaxed);
-		atomic_thread_fence(memory_order_seq_cst);
-		shm->armed = true;
+		shm_raise(shm, ASLEEP_ON_BELL);
 		return HK_OK; /* the caller looks once more before it sleeps */
 	}
 	struct timespec timeout = { (time_t)(timeout_ns / 1000000000),
 				    (long)(timeout_ns % 1000000000) };
-	shm_futex(&own->bell, FUTEX_WAIT, shm->bell_seen, &timeout);
-	shm_disarm(shm);
+	shm_futex(&shm->segments[net->rank]->bell, FUTEX_WAIT, shm->bell_seen, &timeout);
+	shm_awake(shm);
+	return HK_OK;
+}
+
+static int shm_arm(struct hk_net *net)
+{
+	struct shm *shm = shm_of(net);
+	int fd = shm->spec.bell ? shm->spec.bell(shm->spec.ctx, net->rank) : -1;
+
+	if (fd >= 0)
+		shm_raise(shm, ASLEEP_ON_DESCRIPTOR);
+	return fd;
+}
+
+static void shm_disarm(struct hk_net *net)
+{
+	struct shm *shm = shm_of(net);
+	int fd = shm->spec.bell ? shm->spec.bell(shm->spec.ctx, net->rank) : -1;
+	uint64_t rings;
+
+	shm_awake(shm);
+	if (fd >= 0)
+		(void)!read(fd, &rings, sizeof(rings)); /* non-blocking; quiet again */
+}
+
+static enum hk_status shm_poll(struct hk_net *net)
+{
+	(void)net; /* peers write where channels look */
 	return HK_OK;
 }
 
@@ -343,58 +537,131 @@ static char *slot_data(char *slot, uint32_t len)
 	return slot + (len <= SHM_INLINE ? SHM_LINE - SHM_INLINE : SHM_LINE);
 }
 
-static enum hk_status shm_reserve(struct hk_chan *base, uint32_t len, void **slot_out)
+/* Whether a message could be sent now. */
+static enum hk_status chan_free(struct shm_chan *chan, bool *free_out)
 {
-	struct shm_chan *chan = chan_of(base);
+	uint32_t slots = chan->base.spec.slots;
 
-	*slot_out = NULL;
-	if (!chan->taken) {
+	*free_out = false;
+	if (!chan->line) {
 		enum hk_status status = chan_look_up(chan);
 
-		if (status != HK_OK || !chan->taken)
+		if (status != HK_OK || !chan->line)
 			return status;
 	}
-	if (chan->count - chan->taken_seen == base->spec.slots) {
+	if (chan->count - chan->taken_seen == slots) {
 		/* Pairs with the release in shm_release: the slot is really free. */
-		uint64_t taken = atomic_load_explicit(chan->taken, memory_order_acquire);
+		uint64_t taken = atomic_load_explicit(&chan->line->taken, memory_order_acquire);
 
-		if (taken > chan->count || chan->count - taken > base->spec.slots)
-			return HK_EIO;
+		if (taken > chan->count || chan->count - taken > slots)
+			return hk__why(&chan->base.net->why, HK_EIO,
+				       "rank %u has taken messages that were never sent",
+				       chan->base.spec.key.peer);
 		chan->taken_seen = taken;
-		if (chan->count - taken == base->spec.slots)
+		if (chan->count - taken == slots)
 			return HK_OK;
 	}
-	*slot_out = slot_data(chan_slot(chan), len);
+	*free_out = true;
 	return HK_OK;
 }
 
-static void shm_post(struct hk_chan *base, uint32_t len)
+static enum hk_status shm_reserve(struct hk_chan *base, uint32_t len, void **slot_out)
 {
 	struct shm_chan *chan = chan_of(base);
-	_Atomic uint64_t *mark = word_at(chan_slot(chan));
+	bool is_free;
+	enum hk_status status = chan_free(chan, &is_free);
 
-	shm_disarm(shm_of(base->net));
-	chan->count++;
-	/* Pairs with the acquire in shm_peek. */
-	atomic_store_explicit(mark, (uint64_t)(uint32_t)chan->count << 32 | len,
-			      memory_order_release);
-	shm_ring(chan->peer);
+	*slot_out = is_free ? slot_data(chan_slot(chan), len) : NULL;
+	return status;
 }
 
-static enum hk_status shm_peek(struct hk_chan *base, const void **data_out, uint32_t *len_out)
+static void chan_post(struct shm_chan *chan, uint32_t word)
+{
+	_Atomic uint64_t *mark = slot_mark(chan_slot(chan));
+
+	shm_awake(shm_of(chan->base.net));
+	chan->count++;
+	/* Pairs with the acquire in shm_peek. */
+	atomic_store_explicit(mark, (uint64_t)(uint32_t)chan->count << 32 | word,
+			      memory_order_release);
+	chan_ring(chan);
+}
+
+static void shm_post(struct hk_chan *base, uint32_t len, uint32_t kind)
+{
+	chan_post(chan_of(base), kind << MARK_KIND_AT | len);
+}
+
+static bool shm_lendable(const struct hk_chan *base, const void *data, uint32_t len)
+{
+	const struct shm *shm = (const struct shm *)base->net;
+	const char *own = (const char *)shm->segments[base->net->rank];
+	uintptr_t at = (uintptr_t)data - (uintptr_t)own;
+
+	return shm->spec.heap_at && at >= shm->spec.heap_at && at < shm->spec.bytes &&
+	       len <= shm->spec.bytes - at && len > SHM_INLINE;
+}
+
+static enum hk_status shm_lend(struct hk_chan *base, const void *data, uint32_t len, uint32_t kind,
+			       bool *done_out)
+{
+	struct shm_chan *chan = chan_of(base);
+	enum hk_status status = chan_free(chan, done_out);
+
+	if (status != HK_OK || !*done_out)
+		return status;
+	const char *own = (const char *)shm_of(base->net)->segments[base->net->rank];
+	uint64_t at = (uint64_t)((const char *)data - own);
+	memcpy(slot_data(chan_slot(chan), sizeof(at)), &at, sizeof(at));
+	chan_post(chan, MARK_LENT | kind << MARK_KIND_AT | len);
+	chan->lent_last = chan->count;
+	return HK_OK;
+}
+
+static bool shm_lent(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+
+	if (chan->lent_last <= chan->taken_seen)
+		return false;
+	/* Pairs with the release in shm_release: what was read is read. */
+	uint64_t taken = atomic_load_explicit(&chan->line->taken, memory_order_acquire);
+	if (taken <= chan->count) /* else chan_free will say so */
+		chan->taken_seen = taken;
+	return chan->lent_last > chan->taken_seen;
+}
+
+/* Where a lent message lies, in the heap of its sender; NULL: not there. */
+static const void *chan_find_lent(const struct shm_chan *chan, char *slot, uint32_t len)
+{
+	const struct hk_shm_spec *spec = &shm_of(chan->base.net)->spec;
+	uint64_t at;
+
+	memcpy(&at, slot_data(slot, sizeof(at)), sizeof(at));
+	if (!spec->heap_at || at < spec->heap_at || at > spec->bytes || len > spec->bytes - at)
+		return NULL;
+	return (const char *)chan->peer + at;
+}
+
+static enum hk_status shm_peek(struct hk_chan *base, struct hk_message *message_out)
 {
 	struct shm_chan *chan = chan_of(base);
 	char *slot = chan_slot(chan);
-	/* Pairs with the release in shm_post. */
-	uint64_t mark = atomic_load_explicit(word_at(slot), memory_order_acquire);
+	/* Pairs with the release in chan_post. */
+	uint64_t mark = atomic_load_explicit(slot_mark(slot), memory_order_acquire);
 
-	*data_out = NULL;
+	message_out->data = NULL;
 	if ((uint32_t)(mark >> 32) != (uint32_t)(chan->count + 1))
 		return HK_OK;
-	if ((uint32_t)mark > base->spec.slot_bytes)
-		return HK_EIO;
-	*len_out = (uint32_t)mark;
-	*data_out = slot_data(slot, *len_out);
+	message_out->len = (uint32_t)mark & MARK_LEN;
+	message_out->kind = (uint32_t)mark >> MARK_KIND_AT & (HK_KINDS - 1);
+	if (message_out->len <= base->spec.slot_bytes)
+		message_out->data = (uint32_t)mark & MARK_LENT
+					    ? chan_find_lent(chan, slot, message_out->len)
+					    : slot_data(slot, message_out->len);
+	if (!message_out->data)
+		return hk__why(&base->net->why, HK_EIO, "rank %u sent a message that cannot be",
+			       base->spec.key.peer);
 	return HK_OK;
 }
 
@@ -402,11 +669,28 @@ static void shm_release(struct hk_chan *base)
 {
 	struct shm_chan *chan = chan_of(base);
 
-	shm_disarm(shm_of(base->net));
+	shm_awake(shm_of(base->net));
 	chan->count++;
-	/* Pairs with the acquire in shm_reserve. */
-	atomic_store_explicit(chan->taken, chan->count, memory_order_release);
-	shm_ring(chan->peer);
+	/* Pairs with the acquire in chan_free and shm_lent. */
+	atomic_store_explicit(&chan->line->taken, chan->count, memory_order_release);
+	chan_ring(chan);
+}
+
+static enum hk_status shm_take(struct hk_chan *base, void *dst, uint32_t cap,
+			       struct hk_message *message_out, bool *done_out)
+{
+	enum hk_status status = shm_peek(base, message_out);
+
+	*done_out = false;
+	if (status != HK_OK || !message_out->data)
+		return status;
+	if (message_out->len > cap)
+		return hk__why(&base->net->why, HK_EIO, "rank %u sent %u bytes where %u fit",
+			       base->spec.key.peer, message_out->len, cap);
+	memcpy(dst, message_out->data, message_out->len);
+	shm_release(base);
+	*done_out = true;
+	return HK_OK;
 }
 
 /* ---- the table, and how one begins ---- */
@@ -420,9 +704,16 @@ static const struct hk_net_ops shm_ops = {
 	.chan_close = shm_chan_close,
 	.reserve = shm_reserve,
 	.post = shm_post,
+	.lendable = shm_lendable,
+	.lend = shm_lend,
+	.lent = shm_lent,
 	.peek = shm_peek,
 	.release = shm_release,
+	.take = shm_take,
+	.poll = shm_poll,
 	.wait = shm_wait,
+	.arm = shm_arm,
+	.disarm = shm_disarm,
 };
 
 enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out)
@@ -435,10 +726,11 @@ enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_
 	struct shm *shm = hk__mem_zalloc(alloc, 1, sizeof(*shm));
 	if (!shm)
 		return HK_ENOMEM;
-	*shm = (struct shm){ .base = { &shm_ops, spec->rank, spec->n },
+	*shm = (struct shm){ .base = { .ops = &shm_ops, .rank = spec->rank, .n = spec->n },
 			     .spec = *spec,
 			     .alloc = alloc,
 			     .cursor = (sizeof(struct shm_header) + 4095) / 4096 * 4096 };
+	hk__array_init(&shm->rooms, alloc, sizeof(struct shm_room));
 	shm->segments = hk__mem_zalloc(alloc, spec->n, sizeof(struct shm_header *));
 	if (!shm->segments) {
 		hk__mem_free(alloc, shm, 1, sizeof(*shm));

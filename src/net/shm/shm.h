@@ -12,23 +12,26 @@
 #include "net/net.h"
 
 /*
- * A new, empty segment of that many bytes, of which only what is used is real
- * memory. The descriptor is the caller's, and closed on exec.
+ * New, empty memory of that many bytes, of which only what is used is real. The
+ * descriptor is the caller's, and closed on exec.
  */
 enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out);
-/* In this process. Threads may share a mapping. */
-enum hk_status hk__shm_segment_map(int fd, size_t bytes, void **at_out);
+/* Part of it, in this process. Threads may share a mapping. */
+enum hk_status hk__shm_segment_map(int fd, size_t from, size_t bytes, void **at_out);
 void hk__shm_segment_unmap(void *at, size_t bytes);	/* accepts NULL */
 
 struct hk_shm_spec {
 	uint32_t rank;
 	uint32_t n;
 	size_t bytes;		/* of every segment */
+	size_t heap_at;		/* where its heap begins; 0: it has none */
 	/*
 	 * The segment of a rank, mapped; asked for when it is first needed, once.
 	 * NULL: it cannot be had. Stays mapped as long as the net is open.
 	 */
 	void *(*segment)(void *ctx, uint32_t rank);
+	/* The eventfd that wakes a rank which sleeps on descriptors; NULL: nobody does. */
+	int (*bell)(void *ctx, uint32_t rank);
 	void *ctx;
 	const struct hk_alloc *alloc;
 };

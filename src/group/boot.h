@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boot.h - how ranks find each other: through one address and a job key.
+ *
+ * Rank 0 listens; the others come, prove that they hold the key, say where
+ * they can be reached and which host they are on, and get the table of all.
+ * Ranks of one host then get, from the lowest of them, the memory they share.
+ * Nothing else is connected: that is left to those who need it.
+ */
+#ifndef HK_GROUP_BOOT_H
+#define HK_GROUP_BOOT_H
+
+#include "net/auth.h"
+
+#include <sys/socket.h>
+
+struct hk__boot_spec {
+	uint32_t rank;
+	uint32_t n;
+	/* Where rank 0 is: host, and its port, or 0: one of a few made from `job`. */
+	char host[256];
+	uint16_t port;
+	char job[128];			/* tells jobs apart; not secret */
+	unsigned char key[HK__KEY_BYTES]; /* made of the given key, or of job */
+	bool key_given;
+	char host_id[128];		/* ranks with the same one share memory */
+	char iface[64];			/* "" : the one that leads to rank 0 */
+	const char *launcher;		/* who set the environment: for messages */
+	bool share;			/* wants the memory of the host */
+	size_t segment_bytes;		/* of each rank */
+	uint64_t timeout_ns;		/* until all have come */
+	const struct hk_alloc *alloc;
+};
+
+/*
+ * Fills rank, n, host, port, job, key, host_id, iface and launcher from the
+ * options and, where they say nothing, from the environment: HOCKET_*, else
+ * torchrun's and Kubernetes' (RANK...), Open MPI's, MPICH's, Slurm's.
+ * HK_EINVAL with a line that names the variable.
+ */
+struct hk_group_opts;
+enum hk_status hk__boot_environment(const struct hk_group_opts *opts, char *const *environ_,
+				    struct hk_why *why, struct hk__boot_spec *spec_out);
+
+struct hk__boot_peer {
+	uint32_t node;			/* hosts are numbered by their lowest rank */
+	uint32_t local;			/* its place among the ranks of its host */
+	struct sockaddr_storage addr;	/* where it takes connections */
+	socklen_t addr_len;
+};
+
+struct hk__boot {
+	uint32_t rank;
+	uint32_t n;
+	uint32_t nnodes;
+	uint32_t nlocal;		/* ranks of this host */
+	struct hk__boot_peer *peers;	/* of all n */
+	uint32_t *locals;		/* ranks of this host, in order */
+	int listen_fd;			/* takes data connections; non-blocking */
+	int segment_fd;			/* nlocal segments of segment_bytes; -1: not shared */
+	int *bells;			/* eventfds of the ranks of this host; NULL: one host, or
+					   not shared */
+	unsigned char key[HK__KEY_BYTES]; /* for data connections */
+	const struct hk_alloc *alloc;
+};
+
+/* Returns when all n are known; by then no connection is left open. */
+enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *why,
+			     struct hk__boot *boot_out);
+void hk__boot_leave(struct hk__boot *boot);	/* closes and frees; of zeroes: nothing */
+
+#endif

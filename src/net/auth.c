@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* auth.c - proofs by keyed BLAKE2b (libsodium). */
+#include "net/auth.h"
+
+#include <sodium.h>
+#include <string.h>
+
+_Static_assert(HK__KEY_BYTES == crypto_generichash_KEYBYTES, "keys fit");
+_Static_assert(HK__PROOF_BYTES == crypto_generichash_BYTES, "proofs fit");
+
+enum hk_status hk__auth_ready(void)
+{
+	return sodium_init() < 0 ? HK_EIO : HK_OK;
+}
+
+void hk__auth_nonce(unsigned char nonce_out[HK__NONCE_BYTES])
+{
+	randombytes_buf(nonce_out, HK__NONCE_BYTES);
+}
+
+void hk__auth_key(const char *text, unsigned char key_out[HK__KEY_BYTES])
+{
+	static const unsigned char purpose[] = "hocket job key 1";
+
+	crypto_generichash(key_out, HK__KEY_BYTES, (const unsigned char *)text, strlen(text),
+			   purpose, sizeof(purpose));
+}
+
+void hk__auth_prove(const struct hk__auth *auth, enum hk__auth_role role,
+		    unsigned char proof_out[HK__PROOF_BYTES])
+{
+	unsigned char who = role == HK__AUTH_CONNECTS ? 'c' : 'a';
+	crypto_generichash_state state;
+
+	crypto_generichash_init(&state, auth->key, HK__KEY_BYTES, HK__PROOF_BYTES);
+	crypto_generichash_update(&state, &who, 1);
+	crypto_generichash_update(&state, auth->connects, HK__NONCE_BYTES);
+	crypto_generichash_update(&state, auth->accepts, HK__NONCE_BYTES);
+	crypto_generichash_update(&state, auth->about, auth->about_len);
+	crypto_generichash_final(&state, proof_out, HK__PROOF_BYTES);
+}
+
+bool hk__auth_holds(const struct hk__auth *auth, enum hk__auth_role role,
+		    const unsigned char proof[HK__PROOF_BYTES])
+{
+	unsigned char expected[HK__PROOF_BYTES];
+
+	hk__auth_prove(auth, role, expected);
+	return sodium_memcmp(expected, proof, HK__PROOF_BYTES) == 0;
+}
