@@ -3,18 +3,22 @@
  * exec.c - steps lanes without blocking. A step takes its message and its slot
  * to send from together, works straight from the one to the other, and gives
  * both on; if either is not there yet, the lane waits and nothing has changed.
+ *
+ * Two shortcuts, for steps of one chunk. What only has to be received lands in
+ * its place (take). What is sent and stays unchanged for the rest of the
+ * operation is not copied where the transport can do without (lend).
  */
 #include "exec/program.h"
 
-#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 /* One slice of one slot. */
 struct piece {
 	char *at;
 	uint64_t len;	/* elements; of scratch: what it holds */
-	uint32_t *held; /* scratch: where its length is kept */
+	bool wide;	/* what it holds is fp32 */
+	bool room;	/* of scratch: takes what fits; of out: its own length */
+	uint32_t *held; /* where length and width are kept; NULL: plain memory */
 };
 
 static uint64_t slice_at(uint64_t len, uint32_t slice, uint32_t nslices)
@@ -25,50 +29,136 @@ static uint64_t slice_at(uint64_t len, uint32_t slice, uint32_t nslices)
 	return at < len ? at : len;
 }
 
-static struct piece piece_of(struct hk__program *program, uint32_t slice,
+static struct piece piece_in_room(const struct hk__program *program, const struct bound_room *room,
+				  uint32_t slot, uint32_t slice)
+{
+	size_t at = (size_t)slot * program->nslices + slice;
+
+	return (struct piece){ .at = room->at + at * program->piece * program->room_size,
+			       .len = room->held[at] & ~HELD_WIDE,
+			       .wide = room->held[at] & HELD_WIDE,
+			       .room = true,
+			       .held = &room->held[at] };
+}
+
+static struct piece piece_of(const struct hk__program *program, uint32_t slice,
 			     const struct hk_span *span, uint32_t j)
 {
-	struct bound_buf *buf = &program->bufs[span->buf];
+	const struct bound_buf *buf = &program->bufs[span->buf];
 	uint32_t slot = hk_span_at(span, j, buf->nslots);
+	struct piece piece = { 0 };
 
-	if (span->buf == HK_BUF_SCRATCH) {
-		size_t at = (size_t)slot * program->nslices + slice;
-
-		return (struct piece){ buf->at + at * program->piece * program->size,
-				       program->lengths[at], &program->lengths[at] };
-	}
+	if (span->buf == HK_BUF_SCRATCH)
+		return piece_in_room(program, &program->scratch, slot, slice);
 	uint64_t len = buf->first[slot + 1] - buf->first[slot];
-	uint64_t from = slice_at(len, slice, program->nslices);
-	uint64_t to = slice_at(len, slice + 1, program->nslices);
-	return (struct piece){ buf->at + (buf->first[slot] + from) * program->size, to - from,
-			       NULL };
+	uint64_t from = 0, to = len;
+	if (program->nslices > 1) {
+		from = slice_at(len, slice, program->nslices);
+		to = slice_at(len, slice + 1, program->nslices);
+	}
+	if (program->shadowed && span->buf == HK_BUF_OUT)
+		piece = piece_in_room(program, &program->shadow, slot, slice);
+	else
+		piece.at = buf->at + (buf->first[slot] + from) * program->size;
+	piece.room = false;
+	piece.len = to - from;
+	return piece;
 }
 
 /* A place for len elements: scratch takes what fits, out only its own length. */
-static bool piece_take(const struct hk__program *program, struct piece *piece, uint64_t len)
+static bool piece_take(const struct hk__program *program, struct piece *piece, uint64_t len,
+		       bool wide)
 {
-	if (!piece->held)
-		return piece->len == len;
-	if (len > program->piece)
+	if (piece->room ? len > program->piece : len != piece->len)
 		return false;
-	*piece->held = (uint32_t)len;
+	if (piece->held)
+		*piece->held = (uint32_t)len | (wide ? HELD_WIDE : 0);
 	piece->len = len;
+	piece->wide = wide;
 	return true;
+}
+
+/* ---- arithmetic on what may be wide ---- */
+
+struct value {
+	const char *at;
+	bool wide;
+};
+
+#define NARROW_STEP 256u
+
+/* T = W op W: rare, and done in small steps. */
+static void fold_and_narrow(const struct hk__program *program, char *dst, const float *a,
+			    const float *b, uint64_t len)
+{
+	float sum[NARROW_STEP];
+
+	for (uint64_t i = 0; i < len; i += NARROW_STEP) {
+		size_t count = len - i < NARROW_STEP ? len - i : NARROW_STEP;
+
+		program->wide->fold(sum, a + i, b + i, count);
+		program->reduce->narrow(dst + i * program->size, sum, count);
+	}
+}
+
+static void value_fold(const struct hk__program *program, char *dst, bool dst_wide, struct value a,
+		       struct value b, uint64_t len)
+{
+	const struct hk__reduce *reduce = program->reduce;
+
+	if (!a.wide && !b.wide)
+		(dst_wide ? reduce->widen_fold : reduce->fold)(dst, a.at, b.at, len);
+	else if (a.wide != b.wide)
+		(dst_wide ? reduce->wide_fold : reduce->narrow_fold)(dst, a.wide ? a.at : b.at,
+								     a.wide ? b.at : a.at, len);
+	else if (dst_wide)
+		program->wide->fold(dst, a.at, b.at, len);
+	else
+		fold_and_narrow(program, dst, (const float *)(const void *)a.at,
+				(const float *)(const void *)b.at, len);
+}
+
+static size_t value_bytes(const struct hk__program *program, bool wide, uint64_t len)
+{
+	return len * (wide ? program->room_size : program->size);
+}
+
+/* Stays as wide as it is, unless its new place is plain memory. */
+static void value_move(const struct hk__program *program, char *dst, bool dst_wide, struct value a,
+		       uint64_t len)
+{
+	if (a.wide && !dst_wide)
+		program->reduce->narrow(dst, a.at, len);
+	else if (dst != a.at)
+		memmove(dst, a.at, value_bytes(program, a.wide, len));
 }
 
 /* ---- messages ---- */
 
 /* What a message is made of while it is read or written. */
 struct cargo {
-	const char *in;		    /* received; NULL: none */
-	const uint32_t *in_lengths; /* NULL: one chunk, all of it */
-	uint64_t in_left;	    /* elements not yet read */
-	char *out;		    /* to be sent; NULL: none */
+	const char *in;		/* received; NULL: none */
+	const char *in_lengths; /* NULL: one chunk, all of it */
+	uint64_t in_left;	/* elements not yet read */
+	bool in_wide;
+	char *out; /* to be sent; NULL: none */
 	uint32_t *out_lengths;
+	bool out_wide;
 };
 
-static enum hk_status cargo_receive(struct hk__program *program, const struct bound_step *bound,
-				    struct cargo *cargo)
+static enum hk_status program_lost(const struct hk__program *program,
+				   const struct bound_step *bound)
+{
+	struct hk_net *net = program->spec.chans->net;
+
+	return hk__why(&net->why, HK_EIO,
+		       "rank %u sent a message of another length than the plan says: do all ranks "
+		       "call with the same counts and type?",
+		       bound->step.from.rank);
+}
+
+static enum hk_status cargo_receive(const struct hk__program *program,
+				    const struct bound_step *bound, struct cargo *cargo)
 {
 	uint32_t head = message_head(bound->step.count);
 	struct hk_message message;
@@ -78,38 +168,46 @@ static enum hk_status cargo_receive(struct hk__program *program, const struct bo
 		return status;
 	if (!message.data)
 		return HK_INPROGRESS;
-	if (message.len < head || (message.len - head) % program->size)
-		return HK_EIO;
+	cargo->in_wide = message.kind == KIND_WIDE;
+	size_t size = cargo->in_wide ? program->room_size : program->size;
+	if (message.len < head || (message.len - head) % size || (cargo->in_wide && !program->wide))
+		return program_lost(program, bound);
 	cargo->in = (const char *)message.data + head;
 	cargo->in_lengths = head ? message.data : NULL;
-	cargo->in_left = (message.len - head) / program->size;
+	cargo->in_left = (message.len - head) / size;
 	return HK_OK;
 }
 
 /* The next chunk of the received message, checked against what is left of it. */
-static enum hk_status cargo_next(const struct hk__program *program, struct cargo *cargo, uint32_t j,
-				 const char **at_out, uint64_t *len_out)
+static bool cargo_next(const struct hk__program *program, struct cargo *cargo, uint32_t j,
+		       struct value *value_out, uint64_t *len_out)
 {
-	uint64_t len = cargo->in_lengths ? cargo->in_lengths[j] : cargo->in_left;
+	uint64_t len = cargo->in_left;
 
+	if (cargo->in_lengths) {
+		uint32_t copy; /* the sender may still write where it lies */
+
+		memcpy(&copy, cargo->in_lengths + (size_t)j * 4, sizeof(copy));
+		len = copy;
+	}
 	if (len > cargo->in_left)
-		return HK_EIO;
-	*at_out = cargo->in;
+		return false;
+	*value_out = (struct value){ cargo->in, cargo->in_wide };
 	*len_out = len;
-	cargo->in += len * program->size;
+	cargo->in += value_bytes(program, cargo->in_wide, len);
 	cargo->in_left -= len;
-	return HK_OK;
+	return true;
 }
 
 /* ---- chunks ---- */
 
 /* One chunk of a step: from message or source, added if it adds, to where it goes. */
-static enum hk_status chunk_move(struct hk__program *program, const struct bound_lane *lane,
-				 const struct hk_step *step, uint32_t j, struct cargo *cargo)
+static bool chunk_move(const struct hk__program *program, const struct bound_lane *lane,
+		       const struct hk_step *step, uint32_t j, struct cargo *cargo)
 {
 	unsigned fields = hk__op_fields(step->op);
 	struct piece src = { 0 }, dst = { 0 };
-	const char *value = NULL, *other = NULL;
+	struct value value, other = { 0 };
 	uint64_t len = 0;
 
 	if (fields & HK__FIELD_SRC)
@@ -117,36 +215,40 @@ static enum hk_status chunk_move(struct hk__program *program, const struct bound
 	if ((fields & HK__FIELD_DST) && step->dst.buf != HK_BUF_NONE)
 		dst = piece_of(program, lane->slice, &step->dst, j);
 	if (cargo->in) {
-		enum hk_status status = cargo_next(program, cargo, j, &value, &len);
-
-		if (status != HK_OK)
-			return status;
-		other = (fields & HK__FIELD_REDUCES) ? src.at : NULL;
+		if (!cargo_next(program, cargo, j, &value, &len))
+			return false;
+		if (fields & HK__FIELD_REDUCES)
+			other = (struct value){ src.at, src.wide };
 	} else {
-		value = src.at;
+		value = (struct value){ src.at, src.wide };
 		len = src.len;
-		other = step->op == HK_OP_REDUCE ? dst.at : NULL;
+		if (step->op == HK_OP_REDUCE)
+			other = (struct value){ dst.at, dst.wide };
 	}
+	bool wide = program->wide && (other.at || value.wide);
+	bool dst_wide = wide && dst.held;
 	if (((fields & HK__FIELD_SRC) && src.len != len) ||
 	    (step->op == HK_OP_REDUCE && dst.len != len) ||
-	    (dst.at && !piece_take(program, &dst, len)))
-		return HK_EIO;
+	    (dst.at && !piece_take(program, &dst, len, dst_wide)))
+		return false;
 	char *first = cargo->out ? cargo->out : dst.at;
+	bool first_wide = cargo->out ? cargo->out_wide : dst_wide;
 	if (len) {
-		hk_assert(first && value);
-		if (other)
-			program->reduce->fold(first, value, other, len);
-		else if (first != value)
-			memmove(first, value, len * program->size);
+		hk_assert(first && value.at);
+		if (other.at)
+			value_fold(program, first, first_wide, value, other, len);
+		else
+			value_move(program, first, first_wide, value, len);
 		if (cargo->out && dst.at)
-			memcpy(dst.at, cargo->out, len * program->size);
+			value_move(program, dst.at, dst_wide,
+				   (struct value){ cargo->out, cargo->out_wide }, len);
 	}
 	if (cargo->out) {
-		cargo->out += len * program->size;
+		cargo->out += value_bytes(program, cargo->out_wide, len);
 		if (cargo->out_lengths)
 			cargo->out_lengths[j] = (uint32_t)len;
 	}
-	return HK_OK;
+	return true;
 }
 
 /* ---- steps ---- */
@@ -161,19 +263,26 @@ static bool step_dependency_over(const struct hk__program *program, const struct
 	       (other->slice == lane->slice && other->at > after->step);
 }
 
-/* What a step sends: as much as it received, or what its source holds. */
-static uint32_t step_send_bytes(struct hk__program *program, const struct bound_lane *lane,
-				const struct cargo *cargo)
+/* What a step sends: as much as it received, or what its source holds; and how wide. */
+static uint32_t step_send_bytes(const struct hk__program *program, const struct bound_lane *lane,
+				struct cargo *cargo)
 {
 	const struct hk_step *step = &lane->steps[lane->at].step;
 	uint64_t len = cargo->in_left;
+	bool wide = cargo->in && (cargo->in_wide || hk__op_reduces(step->op));
 
-	for (uint32_t j = 0; !cargo->in && j < step->count; j++)
-		len += piece_of(program, lane->slice, &step->src, j).len;
-	return message_head(step->count) + (uint32_t)(len * program->size);
+	for (uint32_t j = 0; !cargo->in && j < step->count; j++) {
+		struct piece piece = piece_of(program, lane->slice, &step->src, j);
+
+		len += piece.len;
+		wide |= piece.wide;
+	}
+	cargo->out_wide = wide && program->wide;
+	return message_head(step->count) + (uint32_t)value_bytes(program, cargo->out_wide, len);
 }
 
-static enum hk_status step_run(struct hk__program *program, struct bound_lane *lane)
+/* Any step: through slots. */
+static enum hk_status step_run(const struct hk__program *program, struct bound_lane *lane)
 {
 	const struct bound_step *bound = &lane->steps[lane->at];
 	uint32_t count = bound->step.count;
@@ -181,8 +290,6 @@ static enum hk_status step_run(struct hk__program *program, struct bound_lane *l
 	enum hk_status status = HK_OK;
 	void *slot = NULL;
 
-	if (!step_dependency_over(program, lane, &bound->step.after))
-		return HK_INPROGRESS;
 	if (bound->from)
 		status = cargo_receive(program, bound, &cargo);
 	if (status == HK_OK && bound->to) {
@@ -196,26 +303,151 @@ static enum hk_status step_run(struct hk__program *program, struct bound_lane *l
 		cargo.out_lengths = message_head(count) ? slot : NULL;
 		cargo.out = (char *)slot + message_head(count);
 	}
-	for (uint32_t j = 0; j < count && status == HK_OK; j++)
-		status = chunk_move(program, lane, &bound->step, j, &cargo);
-	if (status != HK_OK || cargo.in_left)
-		return status == HK_OK ? HK_EIO : status;
+	for (uint32_t j = 0; j < count; j++) {
+		if (!chunk_move(program, lane, &bound->step, j, &cargo))
+			return program_lost(program, bound);
+	}
+	if (cargo.in_left)
+		return program_lost(program, bound);
 	if (slot)
-		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot), 0);
+		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot),
+			      cargo.out_wide ? KIND_WIDE : KIND_PLAIN);
 	if (bound->from)
 		hk__chan_release(bound->from);
 	return HK_OK;
+}
+
+/* ---- shortcuts ---- */
+
+/* A message that only has to be stored, straight to its place. */
+static enum hk_status step_take(const struct hk__program *program, struct bound_lane *lane,
+				const struct bound_step *bound)
+{
+	struct piece dst = piece_of(program, lane->slice, &bound->step.dst, 0);
+	uint64_t cap = dst.room ? program->piece : dst.len;
+	struct hk_message message;
+	bool done;
+	enum hk_status status =
+		hk__chan_take(bound->from, dst.at, (uint32_t)value_bytes(program, dst.held, cap),
+			      &message, &done);
+
+	if (status != HK_OK || !done)
+		return status == HK_OK ? HK_INPROGRESS : status;
+	bool wide = message.kind == KIND_WIDE;
+	size_t size = wide ? program->room_size : program->size;
+	if ((wide && !dst.held) || message.len % size ||
+	    !piece_take(program, &dst, message.len / size, wide))
+		return program_lost(program, bound);
+	return HK_OK;
+}
+
+/* What a step sends, from where it lies; *lent_out false: not so. */
+static enum hk_status step_lend(const struct hk__program *program, const struct bound_lane *lane,
+				const struct bound_step *bound, bool *lent_out)
+{
+	const struct hk_step *step = &bound->step;
+	struct piece piece =
+		piece_of(program, lane->slice, step->op == HK_OP_SEND ? &step->src : &step->dst, 0);
+	uint32_t bytes = (uint32_t)value_bytes(program, piece.wide, piece.len);
+	bool done;
+
+	*lent_out = false;
+	if (!(program->inplace ? bound->stays_inplace : bound->stays) ||
+	    !hk__chan_lendable(bound->to, piece.at, bytes))
+		return HK_OK;
+	*lent_out = true;
+	enum hk_status status = hk__chan_lend(bound->to, piece.at, bytes,
+					      piece.wide ? KIND_WIDE : KIND_PLAIN, &done);
+	return status == HK_OK && !done ? HK_INPROGRESS : status;
+}
+
+/* The same through a slot: a copy. */
+static enum hk_status step_send(const struct hk__program *program, const struct bound_lane *lane,
+				const struct bound_step *bound)
+{
+	const struct hk_step *step = &bound->step;
+	bool lent;
+	enum hk_status status = step_lend(program, lane, bound, &lent);
+
+	if (status != HK_OK || lent)
+		return status;
+	struct piece piece =
+		piece_of(program, lane->slice, step->op == HK_OP_SEND ? &step->src : &step->dst, 0);
+	uint32_t bytes = (uint32_t)value_bytes(program, piece.wide, piece.len);
+	void *slot;
+	status = hk__chan_reserve(bound->to, bytes, &slot);
+	if (status != HK_OK || !slot)
+		return status == HK_OK ? HK_INPROGRESS : status;
+	memcpy(slot, piece.at, bytes);
+	hk__chan_post(bound->to, bytes, piece.wide ? KIND_WIDE : KIND_PLAIN);
+	return HK_OK;
+}
+
+/* Adds into dst and lends it, where that saves a copy; *done_out false: not so. */
+static enum hk_status step_reduce_lend(const struct hk__program *program, struct bound_lane *lane,
+				       const struct bound_step *bound, bool *done_out)
+{
+	struct piece dst = piece_of(program, lane->slice, &bound->step.dst, 0);
+	struct cargo cargo = { 0 };
+	bool lent;
+	void *slot;
+
+	*done_out = false;
+	if (!(program->inplace ? bound->stays_inplace : bound->stays) || program->wide ||
+	    !hk__chan_lendable(bound->to, dst.at, (uint32_t)value_bytes(program, false, dst.len)))
+		return HK_OK;
+	*done_out = true;
+	enum hk_status status = cargo_receive(program, bound, &cargo);
+	if (status == HK_OK) /* only to know that there is one */
+		status = hk__chan_reserve(bound->to, 0, &slot);
+	if (status != HK_OK || !slot)
+		return status == HK_OK ? HK_INPROGRESS : status;
+	if (!chunk_move(program, lane, &bound->step, 0, &cargo) || cargo.in_left)
+		return program_lost(program, bound);
+	hk__chan_release(bound->from);
+	return step_lend(program, lane, bound, &lent);
+}
+
+static bool step_can_take(const struct hk__program *program, const struct hk_step *step)
+{
+	return (step->op == HK_OP_RECV || step->op == HK_OP_RECV_SEND) && step->count == 1 &&
+	       step->dst.buf != HK_BUF_NONE && (!program->wide || step->dst.buf == HK_BUF_SCRATCH);
+}
+
+static enum hk_status step_perform(const struct hk__program *program, struct bound_lane *lane)
+{
+	const struct bound_step *bound = &lane->steps[lane->at];
+	const struct hk_step *step = &bound->step;
+	enum hk_status status = HK_OK;
+	bool done = false;
+
+	if (!step_dependency_over(program, lane, &step->after))
+		return HK_INPROGRESS;
+	if (step_can_take(program, step)) {
+		if (!lane->taken)
+			status = step_take(program, lane, bound);
+		lane->taken = status == HK_OK;
+		if (status == HK_OK && bound->to)
+			status = step_send(program, lane, bound);
+		return status;
+	}
+	if (step->count == 1 && step->op == HK_OP_SEND)
+		return step_send(program, lane, bound);
+	if (step->count == 1 && step->op == HK_OP_RECV_REDUCE_SEND && step->dst.buf == HK_BUF_OUT)
+		status = step_reduce_lend(program, lane, bound, &done);
+	return done || status != HK_OK ? status : step_run(program, lane);
 }
 
 /* As far as it goes; *moved is set if that was any way at all. */
 static enum hk_status lane_run(struct hk__program *program, struct bound_lane *lane, bool *moved)
 {
 	while (lane->slice < program->nslices && lane->nsteps) {
-		enum hk_status status = step_run(program, lane);
+		enum hk_status status = step_perform(program, lane);
 
 		if (status != HK_OK)
 			return status == HK_INPROGRESS ? HK_OK : status;
 		*moved = true;
+		lane->taken = false;
 		if (++lane->at == lane->nsteps) {
 			lane->at = 0;
 			if (++lane->slice == program->nslices)
@@ -225,72 +457,95 @@ static enum hk_status lane_run(struct hk__program *program, struct bound_lane *l
 	return HK_OK;
 }
 
-/* ---- all lanes ---- */
+/* ---- the end of an operation ---- */
 
-static enum hk_status program_move(struct hk__program *program, bool *moved)
+static bool program_lends(const struct hk__program *program)
+{
+	struct hk_chan *const *to = program->to.items;
+
+	for (size_t i = 0; i < program->to.count; i++) {
+		if (hk__chan_lent(to[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Sums leave their shadow: divided if it was an average, then rounded, once. */
+static void program_unshadow(const struct hk__program *program)
+{
+	const struct bound_buf *out = &program->bufs[HK_BUF_OUT];
+	bool avg = program->call.op == HK_REDOP_AVG;
+
+	for (uint32_t k = 0; k < out->nslots; k++) {
+		uint64_t len = out->first[k + 1] - out->first[k];
+
+		for (uint32_t s = 0; s < program->nslices; s++) {
+			struct piece piece = piece_in_room(program, &program->shadow, k, s);
+			uint64_t from = slice_at(len, s, program->nslices);
+			char *dst = out->at + (out->first[k] + from) * program->size;
+
+			if (piece.wide && avg)
+				program->reduce->wide_finish(piece.at, program->spec.plan->n,
+							     piece.len);
+			value_move(program, dst, false, (struct value){ piece.at, piece.wide },
+				   piece.len);
+			if (!piece.wide && avg)
+				program->reduce->finish(dst, program->spec.plan->n, piece.len);
+		}
+	}
+}
+
+static void program_finish(struct hk__program *program)
+{
+	struct bound_buf *out = &program->bufs[HK_BUF_OUT];
+
+	program->running = false;
+	if (!hk__coll_reduces(program->spec.plan->coll))
+		return;
+	if (program->shadowed)
+		program_unshadow(program);
+	else if (program->call.op == HK_REDOP_AVG && out->nslots)
+		program->reduce->finish(out->at, program->spec.plan->n, buf_elements(out));
+}
+
+enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out)
 {
 	enum hk_status status = HK_OK;
 	/* The thread is the caller's, and so is how it rounds. */
 	uint64_t entered = hk__reduce_enter();
 
+	*moved_out = false;
 	for (uint32_t l = 0; l < program->nlanes && status == HK_OK; l++)
-		status = lane_run(program, &program->lanes[l], moved);
+		status = lane_run(program, &program->lanes[l], moved_out);
+	if (status != HK_OK)
+		program->running = false; /* it cannot go on, nor be waited for */
+	else if (program->lanes_left || program_lends(program))
+		status = HK_INPROGRESS;
+	else
+		program_finish(program);
 	hk__reduce_leave(entered);
-	if (status != HK_OK) {
-		program->lanes_left = 0; /* it cannot go on, nor be waited for */
-		return status;
-	}
-	return program->lanes_left ? HK_INPROGRESS : HK_OK;
+	return status;
 }
 
-enum hk_status hk__program_poll(struct hk__program *program)
+void hk__program_describe(const struct hk__program *program, struct hk__text *text)
 {
-	bool moved = false;
+	const char *between = "";
 
-	return program_move(program, &moved);
-}
+	for (uint32_t l = 0; l < program->nlanes; l++) {
+		const struct bound_lane *lane = &program->lanes[l];
 
-static uint64_t exec_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-/* Looks that many times, then gives the core away as often, then sleeps. */
-#define EXEC_SPINS 200u
-#define EXEC_YIELDS 20u
-
-enum hk_status hk__program_wait(struct hk__program *program, uint64_t timeout_ns)
-{
-	uint64_t deadline = 0;
-	uint32_t idle = 0;
-
-	for (;;) {
-		bool moved = false;
-		enum hk_status status = program_move(program, &moved);
-
-		if (status != HK_INPROGRESS)
-			return status;
-		idle = moved ? 0 : idle + 1;
-		if (idle <= EXEC_SPINS) {
-#if defined(__x86_64__)
-			__builtin_ia32_pause();
-#endif
+		if (lane->slice >= program->nslices || !lane->nsteps)
 			continue;
-		}
-		if (idle <= EXEC_SPINS + EXEC_YIELDS) {
-			sched_yield();
-			continue;
-		}
-		uint64_t now = exec_now();
-		if (!deadline)
-			deadline = now + timeout_ns;
-		if (now >= deadline)
-			return HK_ETIMEDOUT;
-		status = hk__net_wait(program->spec.net, deadline - now);
-		if (status != HK_OK)
-			return status;
+		const struct hk_step *step = &lane->steps[lane->at].step;
+		hk__text_add(text, "%slane %u at step %u of %u (%s", between, l, lane->at,
+			     lane->nsteps, hk_op_name(step->op));
+		if (hk__op_receives(step->op))
+			hk__text_add(text, " from rank %u", step->from.rank);
+		if (hk__op_sends(step->op))
+			hk__text_add(text, " to rank %u", step->to.rank);
+		hk__text_add(text, "), slice %u of %u", lane->slice, program->nslices);
+		between = "; ";
 	}
+	if (!*between)
+		hk__text_add(text, "all steps done, a peer has still to read");
 }

@@ -2,7 +2,7 @@
 /*
  * exec.h - performs plans: one executor for all of them.
  *
- * A program is one rank's part of a plan, bound to channels of a net. It is
+ * A program is one rank's part of a plan, bound to channels of a group. It is
  * made once and run again and again, with other buffers, sizes, types and
  * operations. It performs exactly what was proved: lanes in step order, a
  * step after its dependency, a message held until its step is over (I3), and
@@ -13,13 +13,14 @@
  * passes on have lengths it does not know. Where a rank does know a length, a
  * message of another one is HK_EIO.
  *
- * What comes before a plan and after it (a factor on the input, the division
- * of an average) is the caller's.
+ * 8 and 16 bit floats that are added more than once stay fp32 in between: in
+ * scratch, in messages (their kind says so), and in a shadow of `out` if the
+ * plan reads sums back from there. They are rounded once, in the end.
  */
 #ifndef HK_EXEC_EXEC_H
 #define HK_EXEC_EXEC_H
 
-#include "net/net.h"
+#include "exec/chans.h"
 #include "plan/plan.h"
 
 #include <hocket/type.h>
@@ -28,11 +29,8 @@ struct hk__program;
 
 struct hk__program_spec {
 	const struct hk_plan *plan;	/* borrowed */
-	struct hk_net *net;		/* borrowed */
+	struct hk__chans *chans;	/* borrowed */
 	uint32_t rank;
-	uint32_t context;		/* the same on all ranks, for this program alone */
-	uint32_t slots;			/* of a channel; at least what the plan declares */
-	uint32_t slot_bytes;
 	const struct hk_alloc *alloc;
 };
 
@@ -40,22 +38,45 @@ enum hk_status hk__program_create(const struct hk__program_spec *spec,
 				  struct hk__program **program_out);
 void hk__program_destroy(struct hk__program *program);	/* accepts NULL; not while it runs */
 
-/* One operation. Sizes, type and operation are the same on all ranks. */
+/* One operation. Sizes, type, operation and slice are the same on all ranks. */
 struct hk__call {
 	const void *in;			/* slots side by side, in order */
 	void *out;			/* in place: `in` lies where the collective says */
 	struct hk_sizes sizes;		/* borrowed until the operation is over */
 	enum hk_type type;
 	enum hk_redop op;		/* of collectives that reduce */
+	const void *factor;		/* of premulsum */
+	/*
+	 * alltoall with counts: what this rank sends and gets instead of
+	 * sizes.counts, and the longest block anywhere, in sizes.count.
+	 */
+	const uint64_t *in_counts;
+	const uint64_t *out_counts;
+	uint32_t slice_bytes;		/* of a message, at most; 0: what a slot takes */
 };
 
 /* Starts an operation; the one before is over. HK_ENOMEM, HK_EINVAL, HK_ELIMIT. */
 enum hk_status hk__program_start(struct hk__program *program, const struct hk__call *call);
 
 /* Moves what can be moved. HK_OK: over. HK_INPROGRESS: call again. */
-enum hk_status hk__program_poll(struct hk__program *program);
+enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out);
 
-/* Polls until it is over, sleeping when there is nothing to do; HK_ETIMEDOUT. */
-enum hk_status hk__program_wait(struct hk__program *program, uint64_t timeout_ns);
+/* Parts the chunks of the operation that runs are cut in. */
+uint32_t hk__program_slices(const struct hk__program *program);
+
+/* Where it stands, in a few words, for messages: "lane 0 step 3 waits for rank 2". */
+void hk__program_describe(const struct hk__program *program, struct hk__text *text);
+
+/* ---- a transfer between two ranks ---- */
+
+struct hk__transfer {
+	struct hk_chan *chan;
+	bool sends;
+	char *at;
+	uint64_t left;			/* bytes */
+	bool begun;			/* even nothing is a message */
+};
+
+enum hk_status hk__transfer_poll(struct hk__transfer *transfer, bool *moved_out);
 
 #endif

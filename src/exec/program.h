@@ -6,10 +6,19 @@
 #include "exec/exec.h"
 #include "exec/reduce/reduce.h"
 
+/* A message's kind: what its elements are. */
+enum { KIND_PLAIN, KIND_WIDE };
+
 struct bound_step {
 	struct hk_step step;
 	struct hk_chan *from;		/* NULL: receives nothing */
 	struct hk_chan *to;
+	/*
+	 * What it sends stays unchanged for the rest of the operation, if in and
+	 * out are apart, or even if they share memory: it can be lent.
+	 */
+	bool stays;
+	bool stays_inplace;
 };
 
 struct bound_lane {
@@ -18,6 +27,8 @@ struct bound_lane {
 	/* Where it is. */
 	uint32_t slice;
 	uint32_t at;
+	bool taken;			/* the message of its step is in its place already */
+	uint32_t taken_kind;
 };
 
 /* A buffer of the rank: where its slots begin, in elements. */
@@ -27,30 +38,53 @@ struct bound_buf {
 	uint64_t *first;		/* nslots + 1; unused for scratch */
 };
 
+/* Room of pieces that remember what they hold: [slot][slice]. */
+struct bound_room {
+	char *at;
+	uint32_t *held;			/* elements, and HELD_WIDE */
+	size_t bytes, nheld;
+};
+#define HELD_WIDE (1u << 31)
+
 struct hk__program {
 	struct hk__program_spec spec;
 	const struct hk_alloc *alloc;
 	struct bound_lane *lanes;
 	uint32_t nlanes;
-	struct hk__array chans;		/* struct hk_chan * */
+	struct hk__array to;		/* struct hk_chan *: all it sends on, once each */
 	uint32_t widest;		/* chunks of the largest message of any rank */
+	bool rereads;			/* adds to, or sends on, sums that lie in out */
 
 	/* The operation that runs. */
+	bool running;
+	bool again;			/* sizes are laid out for a call like this one */
 	struct hk__call call;
 	const struct hk__reduce *reduce;
+	const struct hk__reduce *wide;	/* fp32's; NULL: elements stay what they are */
 	size_t size;			/* of an element */
+	size_t room_size;		/* of an element of scratch */
+	bool inplace;
+	bool shadowed;			/* sums lie in a shadow of out */
 	uint32_t nslices;
 	uint32_t lanes_left;
 	struct bound_buf bufs[HK_BUF_SCRATCH + 1];
 	uint64_t piece;			/* elements of the longest slice of a slot */
-	uint32_t *lengths;		/* scratch: [slot][slice], elements held */
-	size_t scratch_bytes, nlengths;
+	struct bound_room scratch;
+	struct bound_room shadow;
+	char *scaled;			/* premulsum: in, times the factor */
+	size_t scaled_bytes;
 };
 
 /* Bytes ahead of the chunks of a message: their lengths, where there are several. */
 static inline uint32_t message_head(uint32_t count)
 {
 	return count > 1 ? (count * 4 + 15) / 16 * 16 : 0;
+}
+
+/* Elements of an operation's in or out, all slots together. */
+static inline uint64_t buf_elements(const struct bound_buf *buf)
+{
+	return buf->first[buf->nslots];
 }
 
 #endif

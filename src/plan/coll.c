@@ -57,6 +57,11 @@ bool hk__coll_vector(enum hk_coll coll)
  * A slot of `in` may share memory with a slot of `out` only where both have
  * the same symbol: blocks of an alltoall go both ways, and their lengths differ.
  */
+bool hk__coll_reduces(enum hk_coll coll)
+{
+	return coll == HK_COLL_ALLREDUCE || coll == HK_COLL_REDUCE || coll == HK_COLL_REDUCESCATTER;
+}
+
 bool hk__coll_inplace(enum hk_coll coll)
 {
 	return coll != HK_COLL_ALLTOALL && coll != HK_COLL_BARRIER && coll != HK_COLL_SENDRECV;

@@ -62,6 +62,7 @@ const struct hk_algo *hk__algo_at(uint32_t i);
 /* What a collective is about: which of its properties depend on what. */
 bool hk__coll_rooted(enum hk_coll coll);
 bool hk__coll_vector(enum hk_coll coll);	/* in parts, not blocks */
+bool hk__coll_reduces(enum hk_coll coll);	/* adds what the ranks have */
 bool hk__coll_inplace(enum hk_coll coll);	/* `in` can lie inside `out`, or it in `in` */
 
 /* How many chunks make V (struct hk_algo_info). */

@@ -5,6 +5,7 @@
  * small, so that there are many slices.
  */
 #include "exec/program.h"
+#include "exec/wait.h"
 #include "harness.h"
 #include "naive/defn.h"
 #include "naive/each.h"
@@ -48,6 +49,53 @@ static void world_close(struct world *world)
 		hk__shm_segment_unmap(world->segments[r], SEGMENT_BYTES);
 }
 
+/* A rank's net, and its channels, of small slots. */
+struct seat {
+	struct hk_net *net;
+	struct hk__chans chans;
+};
+
+static void seat_open(struct seat *seat, struct world *world, uint32_t rank, uint32_t slot_bytes)
+{
+	struct hk_shm_spec shm = { .rank = rank,
+				   .n = world->n,
+				   .bytes = SEGMENT_BYTES,
+				   .heap_at = SEGMENT_BYTES / 2,
+				   .segment = world_segment,
+				   .ctx = world };
+
+	CHECK_EQ(hk__shm_open(&shm, &seat->net), HK_OK);
+	hk__chans_init(&seat->chans, &hk__alloc_default);
+	seat->chans.net = seat->net;
+	seat->chans.context = 7;
+	seat->chans.slots = HK_SLOTS_MIN;
+	seat->chans.slot_bytes = slot_bytes;
+}
+
+static void seat_close(struct seat *seat)
+{
+	hk__chans_fini(&seat->chans);
+	hk__net_close(seat->net);
+}
+
+static enum hk_status program_wait(struct hk__program *program, struct hk_net *net,
+				   uint64_t timeout_ns)
+{
+	struct hk__wait wait = { .net = net, .spins = 200, .yields = 20, .timeout_ns = timeout_ns };
+
+	for (;;) {
+		bool moved;
+		enum hk_status status = hk__program_poll(program, &moved);
+
+		if (status == HK_INPROGRESS)
+			status = hk__wait_step(&wait, moved);
+		else
+			return status;
+		if (status != HK_OK)
+			return status;
+	}
+}
+
 /* ---- one rank ---- */
 
 struct job {
@@ -57,6 +105,7 @@ struct job {
 	uint32_t ndata;
 	uint32_t slot_bytes;
 	bool inplace;
+	bool lends;
 };
 
 struct member {
@@ -92,10 +141,14 @@ static bool inplace_offset(const struct job *job, const struct hk_sizes *sizes, 
 }
 
 static void member_operate(const struct member *member, struct hk__program *program,
-			   const struct defn *data)
+			   struct hk_net *net, const struct defn *data)
 {
 	const struct defn_row *in = &data->in[member->rank], *out = &data->out[member->rank];
-	union elem *space = calloc(in->len + out->len + 1, sizeof(*space));
+	/* Half of the operations are on memory that can be lent. */
+	bool lends = member->job->lends;
+	union elem *space = lends ? (void *)((char *)member->job->world->segments[member->rank] +
+					     SEGMENT_BYTES / 2)
+				  : calloc(in->len + out->len + 1, sizeof(*space));
 	union elem *in_at = space, *out_at = space + in->len;
 	int64_t offset;
 	uint64_t wrong;
@@ -113,7 +166,7 @@ static void member_operate(const struct member *member, struct hk__program *prog
 				 .type = HK_TYPE_INT64,
 				 .op = HK_REDOP_SUM };
 	CHECK_EQ(hk__program_start(program, &call), HK_OK);
-	enum hk_status status = hk__program_wait(program, TIMEOUT_NS);
+	enum hk_status status = program_wait(program, net, TIMEOUT_NS);
 	if (status != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s rank %u: %s", each_name(member->job->plan),
 			  member->rank, hk_status_text(status));
@@ -121,31 +174,26 @@ static void member_operate(const struct member *member, struct hk__program *prog
 		test_fail(__FILE__, __LINE__,
 			  "%s rank %u: element %" PRIu64 " of %" PRIu64 " is wrong",
 			  each_name(member->job->plan), member->rank, wrong, out->len);
-	free(space);
+	if (!lends)
+		free(space);
 }
 
 static void *member_run(void *ctx)
 {
 	struct member *member = ctx;
 	struct job *job = member->job;
-	struct hk_shm_spec shm = { .rank = member->rank,
-				   .n = job->world->n,
-				   .bytes = SEGMENT_BYTES,
-				   .segment = world_segment,
-				   .ctx = job->world };
+	struct seat seat;
 	struct hk__program_spec spec = { .plan = job->plan,
 					 .rank = member->rank,
-					 .context = 7,
-					 .slots = HK_SLOTS_MIN,
-					 .slot_bytes = job->slot_bytes };
+					 .chans = &seat.chans };
 	struct hk__program *program;
 
-	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	seat_open(&seat, job->world, member->rank, job->slot_bytes);
 	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
 	for (uint32_t i = 0; i < job->ndata; i++)
-		member_operate(member, program, job->data[i]);
+		member_operate(member, program, seat.net, job->data[i]);
 	hk__program_destroy(program);
-	hk__net_close(spec.net);
+	seat_close(&seat);
 	return NULL;
 }
 
@@ -231,14 +279,16 @@ static void suite_plan(const struct hk_plan *plan, void *ctx)
 	CHECK(counts);
 	hk_plan_describe(plan, &info);
 	uint32_t ndata = suite_make_data(suite, &info, hk_plan_counts(plan), counts, data);
-	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
+	for (int how = 0; how < (info.inplace ? 4 : 2); how++) {
+		bool inplace = how / 2;
 		struct world world;
 		struct job job = { .plan = plan,
 				   .world = &world,
 				   .data = data,
 				   .ndata = ndata,
 				   .slot_bytes = inplace ? 1024 : 384,
-				   .inplace = inplace };
+				   .inplace = inplace,
+				   .lends = how % 2 };
 
 		world_open(&world, info.nranks);
 		if (suite->processes)
@@ -289,16 +339,10 @@ struct odd {
 static void *odd_run(void *ctx)
 {
 	struct odd *odd = ctx;
-	struct hk_shm_spec shm = { .rank = odd->rank,
-				   .n = 2,
-				   .bytes = SEGMENT_BYTES,
-				   .segment = world_segment,
-				   .ctx = odd->world };
+	struct seat seat;
 	struct hk__program_spec spec = { .plan = odd->plan,
 					 .rank = odd->rank,
-					 .context = 1,
-					 .slots = HK_SLOTS_MIN,
-					 .slot_bytes = 4096 };
+					 .chans = &seat.chans };
 	struct hk__program *program;
 	int64_t in[64] = { 0 }, out[64] = { 0 };
 	struct hk__call call = { .in = in,
@@ -307,12 +351,12 @@ static void *odd_run(void *ctx)
 				 .type = HK_TYPE_INT64,
 				 .op = HK_REDOP_SUM };
 
-	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	seat_open(&seat, odd->world, odd->rank, 4096);
 	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
 	CHECK_EQ(hk__program_start(program, &call), HK_OK);
-	odd->status = hk__program_wait(program, 50000000);
+	odd->status = program_wait(program, seat.net, 50000000);
 	hk__program_destroy(program);
-	hk__net_close(spec.net);
+	seat_close(&seat);
 	return NULL;
 }
 
@@ -367,12 +411,8 @@ TEST(a_start_after_one_without_memory)
 	struct world world;
 	struct hk_plan *plan;
 	struct hk__program *program;
-	struct hk_shm_spec shm = {
-		.rank = 2, .n = 3, .bytes = SEGMENT_BYTES, .segment = world_segment, .ctx = &world
-	};
-	struct hk__program_spec spec = {
-		.rank = 2, .slots = HK_SLOTS_MIN, .slot_bytes = 4096, .alloc = &alloc
-	};
+	struct seat seat;
+	struct hk__program_spec spec = { .rank = 2, .chans = &seat.chans, .alloc = &alloc };
 	int64_t in[5] = { 0 }, out[5] = { 0 };
 	struct hk__call call = { .in = in,
 				 .out = out,
@@ -383,16 +423,16 @@ TEST(a_start_after_one_without_memory)
 	world_open(&world, 3);
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 3, NULL, NULL, &plan), HK_OK);
 	CHECK(hk_plan_slots(plan, 2, HK_BUF_SCRATCH) > 0);
-	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	seat_open(&seat, &world, 2, 4096);
 	spec.plan = plan;
 	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
 	refuse = true;
 	CHECK_EQ(hk__program_start(program, &call), HK_ENOMEM);
 	refuse = false;
 	CHECK_EQ(hk__program_start(program, &call), HK_OK);
-	CHECK(program->bufs[HK_BUF_SCRATCH].at && program->lengths);
+	CHECK(program->scratch.at && program->scratch.held);
 	hk__program_destroy(program);
-	hk__net_close(spec.net);
+	seat_close(&seat);
 	hk_plan_destroy(plan);
 	world_close(&world);
 }
@@ -402,19 +442,17 @@ TEST(calls_that_cannot_start)
 	struct world world;
 	struct hk_plan *plan;
 	struct hk__program *program;
-	struct hk_shm_spec shm = {
-		.n = 1, .bytes = SEGMENT_BYTES, .segment = world_segment, .ctx = &world
-	};
-	struct hk__program_spec spec = { .slots = HK_SLOTS_MIN, .slot_bytes = 4 };
+	struct seat seat;
+	struct hk__program_spec spec = { .chans = &seat.chans };
 	struct hk__call call = { .type = HK_TYPE_INT64, .op = HK_REDOP_SUM };
 
 	world_open(&world, 1);
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 1, NULL, NULL, &plan), HK_OK);
-	CHECK_EQ(hk__shm_open(&shm, &spec.net), HK_OK);
+	seat_open(&seat, &world, 0, 4);
 	spec.plan = plan;
-	spec.slots = 0;
+	spec.rank = 1;
 	CHECK_EQ(hk__program_create(&spec, &program), HK_EINVAL);
-	spec.slots = HK_SLOTS_MIN;
+	spec.rank = 0;
 	CHECK_EQ(hk__program_create(&spec, &program), HK_OK);
 	/* A slot that holds no element, and an operation floats do not have. */
 	CHECK_EQ(hk__program_start(program, &call), HK_ELIMIT);
@@ -423,7 +461,7 @@ TEST(calls_that_cannot_start)
 	CHECK_EQ(hk__program_start(program, &call), HK_EINVAL);
 	hk__program_destroy(program);
 	hk__program_destroy(NULL);
-	hk__net_close(spec.net);
+	seat_close(&seat);
 	hk_plan_destroy(plan);
 	world_close(&world);
 }

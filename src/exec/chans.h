@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * chans.h - the channels of a group, shared by all its programs.
+ *
+ * Operations of a group follow each other in every lane, so the messages of
+ * one channel belong to them in that order, on both ends: one channel for each
+ * pair of lanes serves every plan. A channel is opened when it is first asked
+ * for, and stays.
+ */
+#ifndef HK_EXEC_CHANS_H
+#define HK_EXEC_CHANS_H
+
+#include "net/net.h"
+
+struct hk__chans {
+	struct hk_net *net;		/* borrowed */
+	uint32_t context;		/* of the group; unique between any two of its ranks */
+	const uint32_t *ranks;		/* of the net, by rank of the group; NULL: the same */
+	uint32_t slots;
+	uint32_t slot_bytes;
+	const struct hk_alloc *alloc;
+	struct hk__array open;		/* struct hk_chan * */
+	struct hk__hash index;
+};
+
+void hk__chans_init(struct hk__chans *chans, const struct hk_alloc *alloc);
+void hk__chans_fini(struct hk__chans *chans);	/* closes them */
+
+/* The channel to (sends) or from a rank of the group. */
+enum hk_status hk__chans_get(struct hk__chans *chans, bool sends, uint32_t peer,
+			     uint32_t from_lane, uint32_t to_lane, struct hk_chan **chan_out);
+
+static inline uint32_t hk__chans_rank(const struct hk__chans *chans, uint32_t rank)
+{
+	return chans->ranks ? chans->ranks[rank] : rank;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wait.h - how to wait: look again a few times, then give the core away, then
+ * sleep. With more ranks than cores the first two are short: whoever spins
+ * keeps from running the one it waits for.
+ */
+#ifndef HK_EXEC_WAIT_H
+#define HK_EXEC_WAIT_H
+
+#include "net/net.h"
+
+struct hk__wait {
+	struct hk_net *net;
+	uint32_t spins;			/* looks before the core is given away */
+	uint32_t yields;		/* and before sleep */
+	uint64_t timeout_ns;
+	uint32_t idle;			/* looks that found nothing, in a row */
+	uint64_t deadline;		/* 0: no clock was read yet */
+};
+
+uint64_t hk__now_ns(void);
+
+/* After a look that found nothing: waits a little. HK_ETIMEDOUT when it is time. */
+enum hk_status hk__wait_longer(struct hk__wait *wait);
+
+/* After every look. */
+static inline enum hk_status hk__wait_step(struct hk__wait *wait, bool moved)
+{
+	if (moved) {
+		wait->idle = 0;
+		return HK_OK;
+	}
+	if (++wait->idle <= wait->spins) {
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#endif
+		return HK_OK;
+	}
+	return hk__wait_longer(wait);
+}
+
+#endif
