@@ -20,33 +20,47 @@ struct hk__boot_spec {
 	/* Where rank 0 is: host, and its port, or 0: one of a few made from `job`. */
 	char host[256];
 	uint16_t port;
+	bool host_found;		/* worked out, not given: rank 0 has to be there */
 	char job[128];			/* tells jobs apart; not secret */
 	unsigned char key[HK__KEY_BYTES]; /* made of the given key, or of job */
 	bool key_given;
 	char host_id[128];		/* ranks with the same one share memory */
 	char iface[64];			/* "" : the one that leads to rank 0 */
 	const char *launcher;		/* who set the environment: for messages */
-	bool share;			/* wants the memory of the host */
-	size_t segment_bytes;		/* of each rank */
+	bool share;			/* wants the memory of the host; all ranks the same */
+	size_t segment_bytes;		/* of each rank; all ranks the same */
 	uint64_t timeout_ns;		/* until all have come */
-	const struct hk_alloc *alloc;
+	const struct hk_alloc *alloc;	/* NULL: the default one */
 };
 
 /*
- * Fills rank, n, host, port, job, key, host_id, iface and launcher from the
- * options and, where they say nothing, from the environment: HOCKET_*, else
- * torchrun's and Kubernetes' (RANK...), Open MPI's, MPICH's, Slurm's.
- * HK_EINVAL with a line that names the variable.
+ * Fills all but share and segment_bytes from the options and, where they say
+ * nothing, from the environment: HOCKET_*, else torchrun's, Open MPI's, MPICH's,
+ * Slurm's, else a plain RANK and its company, as in Kubernetes; else it is a
+ * group of one. HK_EINVAL with a line that names the variable.
  */
 struct hk_group_opts;
 enum hk_status hk__boot_environment(const struct hk_group_opts *opts, char *const *environ_,
 				    struct hk_why *why, struct hk__boot_spec *spec_out);
 
+enum hk__group_net { HK__NET_AUTO, HK__NET_SHM, HK__NET_TCP };
+
+/* What the environment says of a group once it is made. */
+struct hk__group_env {
+	enum hk__group_net net;		/* HOCKET_NET */
+	uint64_t timeout_ns;		/* HOCKET_TIMEOUT; never 0 */
+	bool check;			/* HOCKET_CHECK */
+	bool progress;			/* HOCKET_PROGRESS */
+};
+/* Options win; a bool is true where either says so. HK_EINVAL as above. */
+enum hk_status hk__group_environment(const struct hk_group_opts *opts, char *const *environ_,
+				     struct hk_why *why, struct hk__group_env *env_out);
+
 struct hk__boot_peer {
 	uint32_t node;			/* hosts are numbered by their lowest rank */
 	uint32_t local;			/* its place among the ranks of its host */
 	struct sockaddr_storage addr;	/* where it takes connections */
-	socklen_t addr_len;
+	socklen_t addr_len;		/* 0 in a group of one */
 };
 
 struct hk__boot {
@@ -56,15 +70,20 @@ struct hk__boot {
 	uint32_t nlocal;		/* ranks of this host */
 	struct hk__boot_peer *peers;	/* of all n */
 	uint32_t *locals;		/* ranks of this host, in order */
-	int listen_fd;			/* takes data connections; non-blocking */
+	int listen_fd;			/* takes data connections; non-blocking; -1: n is 1 */
 	int segment_fd;			/* nlocal segments of segment_bytes; -1: not shared */
-	int *bells;			/* eventfds of the ranks of this host; NULL: one host, or
-					   not shared */
-	unsigned char key[HK__KEY_BYTES]; /* for data connections */
+	int *bells;			/* eventfds of the ranks of this host; NULL: one host,
+					   alone on it, or not shared */
+	unsigned char key[HK__KEY_BYTES]; /* for data connections: of this run alone */
 	const struct hk_alloc *alloc;
 };
 
-/* Returns when all n are known; by then no connection is left open. */
+/*
+ * Returns when all n are known; by then no connection is left open. HK_EINVAL
+ * (ranks that do not fit each other), HK_ETIMEDOUT, HK_EDENIED (another key),
+ * HK_EPEER (a rank came and went), HK_EIO, HK_ENOMEM; a line says who and why,
+ * the same on all ranks that rank 0 could tell. Thread-safe.
+ */
 enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *why,
 			     struct hk__boot *boot_out);
 void hk__boot_leave(struct hk__boot *boot);	/* closes and frees; of zeroes: nothing */

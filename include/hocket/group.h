@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * group.h - ranks that talk, and what they do together.
+ *
+ * A group is made from the environment that a launcher sets (hocket run,
+ * torchrun, srun, mpirun, Kubernetes), from an address, or from threads of one
+ * process. Every rank of a group calls its collectives in the same order; they
+ * take effect in that order. A group and those split from it are used by one
+ * thread at a time; with a progress thread, each by one.
+ *
+ * Calls block until they are done, unless options ask for a request. A call
+ * that fails says why in hk_group_why(), in one line. No call blocks for ever:
+ * its deadline is the options', else the group's.
+ */
+#ifndef HOCKET_GROUP_H
+#define HOCKET_GROUP_H
+
+#include <hocket/plan.h>
+#include <hocket/type.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hk_group;		/* opaque */
+struct hk_request;		/* opaque */
+
+/* ---- groups ---- */
+
+/* Every member may be left zero; hocket-environment(7) says what then holds. */
+struct hk_group_opts {
+	size_t size;		/* sizeof(struct hk_group_opts) */
+	const char *address;	/* "host:port" of rank 0; NULL: the environment's */
+	uint32_t rank;		/* with an address: who this is, */
+	uint32_t nranks;	/* and of how many */
+	const char *key;	/* the job's key; NULL: the environment's */
+	const char *host;	/* ranks that name one host share memory; NULL: found out */
+	const char *iface;	/* network interface, or an address of it */
+	const char *net;	/* "auto", "shm" or "tcp" */
+	uint64_t timeout_ns;	/* of a call; 0: 300 s */
+	bool check;		/* compare what the ranks call, before doing it */
+	bool progress;		/* a thread of its own moves requests on */
+	const struct hk_alloc *alloc; /* borrowed until the group is freed */
+};
+#define HK_GROUP_OPTS_INIT { sizeof(struct hk_group_opts), NULL, 0, 0, NULL, NULL, NULL, NULL, \
+			     0, false, false, NULL }
+
+/*
+ * Joins the group of all ranks; returns when all have come. opts may be NULL.
+ * HK_EINVAL (no launcher's environment, or an impossible one), HK_ETIMEDOUT,
+ * HK_EDENIED (another key), HK_EIO, HK_ENOMEM.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_create(const struct hk_group_opts *opts,
+						   struct hk_why *why, struct hk_group **group_out);
+
+/*
+ * nranks groups, one for each thread that shall be a rank: groups_out[r] is
+ * rank r's end. Address, rank and key do not matter.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_threads(uint32_t nranks,
+						    const struct hk_group_opts *opts,
+						    struct hk_why *why,
+						    struct hk_group **groups_out);
+
+/*
+ * Collective. Ranks of the same color become a new group, in the order of
+ * `order` and, where that is equal, of their ranks. Color HK_NONE joins none
+ * and gets NULL.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_split(struct hk_group *group, uint32_t color,
+						  uint32_t order, struct hk_group **group_out);
+
+/*
+ * Collective: waits for all ranks (until the group's timeout), so that nobody
+ * is cut off. Requests are freed before. Accepts NULL. Groups made by split
+ * are freed before the one they were made of.
+ */
+HK_API void hk_group_free(struct hk_group *group);
+
+HK_API uint32_t hk_group_rank(const struct hk_group *group);
+HK_API uint32_t hk_group_size(const struct hk_group *group);
+/* Why the last call on this group failed; "" if none did. */
+HK_API const char *hk_group_why(const struct hk_group *group);
+
+/* ---- options of a call ---- */
+
+struct hk_opts {
+	size_t size;		/* sizeof(struct hk_opts) */
+	const char *algo;	/* "ring", ...; NULL: the group chooses */
+	const struct hk_plan *plan; /* a plan of one's own; proved when first used;
+				       borrowed until the group is freed */
+	uint64_t timeout_ns;	/* 0: the group's */
+	uint32_t tag;		/* send and recv match by tag, in order */
+	const void *factor;	/* premulsum: an element; fp32 for 8 and 16 bit floats */
+	struct hk_request **request; /* not NULL: start only; the request to wait for */
+};
+#define HK_OPTS_INIT { sizeof(struct hk_opts), NULL, NULL, 0, 0, NULL, NULL }
+
+/* ---- collectives ----
+ *
+ * Counts are in elements. Buffers are as in coll.h: blocks lie side by side in
+ * the order of ranks. In place: `in` is the very place in `out` (or, for
+ * reducescatter and scatter, `out` in `in`) that coll.h names. Buffers, counts
+ * and factor stay as they are until the call, or its request, is over. opts may
+ * be NULL. All ranks give the same counts, type, operation, root, algorithm
+ * and plan. HK_EINVAL, HK_ENOMEM and HK_ELIMIT say that nothing was begun; after
+ * HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH or HK_EIO the group can only be freed.
+ */
+HK_API HK_NODISCARD enum hk_status
+hk_allreduce(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	     enum hk_redop op, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_reduce(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	  enum hk_redop op, uint32_t root, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_broadcast(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	     uint32_t root, const struct hk_opts *opts);
+/* count: of one block. */
+HK_API HK_NODISCARD enum hk_status
+hk_allgather(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	     const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_gather(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	  uint32_t root, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_reducescatter(struct hk_group *group, const void *in, void *out, uint64_t count,
+		 enum hk_type type, enum hk_redop op, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_scatter(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	   uint32_t root, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_alltoall(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
+	    const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status hk_barrier(struct hk_group *group, const struct hk_opts *opts);
+
+/* counts[r]: of rank r's block; all ranks give all of them. */
+HK_API HK_NODISCARD enum hk_status
+hk_allgatherv(struct hk_group *group, const void *in, void *out, const uint64_t *counts,
+	      enum hk_type type, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_gatherv(struct hk_group *group, const void *in, void *out, const uint64_t *counts,
+	   enum hk_type type, uint32_t root, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_reducescatterv(struct hk_group *group, const void *in, void *out, const uint64_t *counts,
+		  enum hk_type type, enum hk_redop op, const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_scatterv(struct hk_group *group, const void *in, void *out, const uint64_t *counts,
+	    enum hk_type type, uint32_t root, const struct hk_opts *opts);
+/* A rank gives what it sends to each rank and what it gets from each. */
+HK_API HK_NODISCARD enum hk_status
+hk_alltoallv(struct hk_group *group, const void *in, const uint64_t *in_counts, void *out,
+	     const uint64_t *out_counts, enum hk_type type, const struct hk_opts *opts);
+
+/* ---- point to point ----
+ *
+ * Matched by rank and tag, in order; both give the same count and type. Not
+ * ordered with collectives. A send is over when its buffer may be changed.
+ */
+HK_API HK_NODISCARD enum hk_status
+hk_send(struct hk_group *group, const void *in, uint64_t count, enum hk_type type, uint32_t peer,
+	const struct hk_opts *opts);
+HK_API HK_NODISCARD enum hk_status
+hk_recv(struct hk_group *group, void *out, uint64_t count, enum hk_type type, uint32_t peer,
+	const struct hk_opts *opts);
+
+/* ---- several operations together ----
+ *
+ * Between begin and end calls only note what to do; end starts all of it at
+ * once and waits for what has no request. Sends and receives of a batch never
+ * wait for each other's order.
+ */
+HK_API HK_NODISCARD enum hk_status hk_batch_begin(struct hk_group *group);
+HK_API HK_NODISCARD enum hk_status hk_batch_end(struct hk_group *group);
+
+/* ---- requests ---- */
+
+/*
+ * Waits until it is over, or for timeout_ns (0: until the deadline of its call).
+ * The status of the operation; HK_INPROGRESS if the time given was shorter.
+ */
+HK_API HK_NODISCARD enum hk_status hk_request_wait(struct hk_request *request,
+						   uint64_t timeout_ns);
+/* Moves what can be moved; HK_INPROGRESS, or the status of the operation. */
+HK_API HK_NODISCARD enum hk_status hk_request_test(struct hk_request *request);
+/*
+ * A descriptor that poll(2) finds readable once the request is over; owned by
+ * the request. The first one starts the group's progress thread.
+ */
+HK_API HK_NODISCARD enum hk_status hk_request_fd(struct hk_request *request, int *fd_out);
+/* Waits for it first. Accepts NULL. */
+HK_API void hk_request_free(struct hk_request *request);
+
+/* ---- memory ---- */
+
+/*
+ * Memory that the ranks of this machine reach without a copy on the way. At
+ * page boundaries, zeroed; the caller's until it is freed. HK_ENOMEM, or HK_ELIMIT
+ * beyond HK_MEM_MAX for a rank. Works with every net.
+ */
+#define HK_MEM_MAX ((size_t)8 << 30)
+HK_API HK_NODISCARD enum hk_status hk_mem_alloc(struct hk_group *group, size_t bytes,
+						void **mem_out);
+HK_API void hk_mem_free(struct hk_group *group, void *mem);	/* accepts NULL */
+
+/* ---- what the group would do ---- */
+
+struct hk_choice {
+	const char *algo;	/* borrowed from the library */
+	const char *net;	/* "shm", "tcp" or "shm+tcp" */
+};
+/* For a call of `count` elements (as that call counts) that names no algorithm. */
+HK_API HK_NODISCARD enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll,
+						   uint64_t count, enum hk_type type,
+						   struct hk_choice *choice_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * environment.c - what a rank knows about itself before it has spoken with
+ * anyone: options first, then HOCKET_*, then what its launcher set.
+ *
+ * Nothing is guessed: what is set by halves, or does not parse, is refused by
+ * name.
+ */
+#include "group/environment.h"
+
+#include <hocket/group.h>
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define TIMEOUT_SECONDS 300u
+#define TIMEOUT_SECONDS_MAX 1000000u
+
+/* ---- variables ---- */
+
+const char *hk__env_get(const struct hk__env *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (char *const *var = env->vars; var && *var; var++)
+		if (strncmp(*var, name, len) == 0 && (*var)[len] == '=')
+			return (*var)[len + 1] ? *var + len + 1 : NULL;
+	return NULL;
+}
+
+enum hk_status hk__env_wrong(const struct hk__env *env, const char *name, const char *advice)
+{
+	const char *value = hk__env_get(env, name);
+	char shown[64];
+	size_t i;
+
+	if (!value)
+		return hk__why(env->why, HK_EINVAL, "%s is not set: %s", name, advice);
+	for (i = 0; i + 1 < sizeof(shown) && value[i]; i++)
+		shown[i] = (char)(isprint((unsigned char)value[i]) ? value[i] : '?');
+	shown[i] = '\0';
+	return hk__why(env->why, HK_EINVAL, "%s is \"%s\"%s: %s", name, shown,
+		       value[i] ? "..." : "", advice);
+}
+
+bool hk__env_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number_out)
+{
+	uint64_t number = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return false;
+		number = number * 10 + (uint64_t)(*text - '0');
+		if (number > max)
+			return false;
+	}
+	if (number < min)
+		return false;
+	*number_out = number;
+	return true;
+}
+
+bool hk__env_address(const char *text, struct hk__boot_spec *spec)
+{
+	const char *colon = strrchr(text, ':');
+	uint64_t port;
+
+	if (!colon || !hk__env_parse(colon + 1, 1, UINT16_MAX, &port))
+		return false;
+	size_t len = (size_t)(colon - text);
+	if (text[0] == '[') {
+		if (len < 3 || text[len - 1] != ']')
+			return false;
+		text++;
+		len -= 2;
+	} else if (memchr(text, ':', len)) {
+		return false; /* an IPv6 address: its last part is no port */
+	}
+	if (len == 0 || len >= sizeof(spec->host) || memchr(text, '[', len))
+		return false;
+	memcpy(spec->host, text, len);
+	spec->host[len] = '\0';
+	spec->port = (uint16_t)port;
+	spec->host_found = false;
+	return true;
+}
+
+/* ---- who this is ---- */
+
+/* Copies an option, else a variable, if either is there and fits. */
+static enum hk_status text_read(const struct hk__env *env, const char *option, const char *name,
+				char *to, size_t size)
+{
+	const char *text = option ? option : hk__env_get(env, name);
+
+	if (!text)
+		return HK_OK;
+	if (!*text || strlen(text) >= size)
+		return hk__why(env->why, HK_EINVAL, "%s %s: up to %zu characters are needed",
+			       option ? "the option for" : name, option ? name : "is too long",
+			       size - 1);
+	memcpy(to, text, strlen(text) + 1);
+	return HK_OK;
+}
+
+static enum hk_status options_read(const struct hk__env *env, const struct hk_group_opts *opts,
+				   struct hk__boot_spec *spec)
+{
+	spec->rank = opts->rank;
+	spec->n = opts->nranks;
+	spec->launcher = "options";
+	if (opts->nranks == 0 || opts->rank >= opts->nranks)
+		return hk__why(env->why, HK_EINVAL,
+			       "rank %u of %u: with an address, options need a rank below nranks",
+			       opts->rank, opts->nranks);
+	if (!hk__env_address(opts->address, spec))
+		return hk__why(env->why, HK_EINVAL,
+			       "address \"%.100s\": host:port or [address]:port is needed",
+			       opts->address);
+	/* Ranks may call one host by several names, but not one port. */
+	(void)snprintf(spec->job, sizeof(spec->job), "port-%u", spec->port);
+	return HK_OK;
+}
+
+/*
+ * Memory is shared by those who run on one kernel, see each other's sockets,
+ * and are the same user.
+ */
+static void host_find(char *to, size_t size)
+{
+	char boot[40] = "", net[40] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		ssize_t len = read(fd, boot, sizeof(boot) - 1);
+
+		boot[len > 0 ? len : 0] = '\0';
+		boot[strcspn(boot, "\n")] = '\0';
+		close(fd);
+	}
+	if (!boot[0] && gethostname(boot, sizeof(boot) - 1) != 0)
+		boot[0] = '\0';
+	if (readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0)
+		net[0] = '\0';
+	(void)snprintf(to, size, "%s %s %u", boot, net, (unsigned)geteuid());
+}
+
+/* The key that was given; without one, the job's name keeps strays out. */
+static void key_read(const struct hk__env *env, const struct hk_group_opts *opts,
+		     struct hk__boot_spec *spec)
+{
+	const char *key = opts->key ? opts->key : hk__env_get(env, "HOCKET_KEY");
+
+	spec->key_given = key != NULL;
+	hk__auth_key(key ? key : spec->job, spec->key);
+}
+
+static enum hk_status launcher_read(const struct hk__env *env, const struct hk_group_opts *opts,
+				    struct hk__boot_spec *spec)
+{
+	const char *address = hk__env_get(env, "HOCKET_ADDR");
+
+	if (opts->rank || opts->nranks)
+		return hk__why(env->why, HK_EINVAL,
+			       "options give rank %u of %u but no address: give both, or neither",
+			       opts->rank, opts->nranks);
+	enum hk_status status = hk__launcher_read(env, address != NULL, spec);
+	if (status != HK_OK)
+		return status;
+	if (address && !hk__env_address(address, spec))
+		return hk__env_wrong(env, "HOCKET_ADDR", "host:port or [address]:port is needed");
+	if (address && !spec->job[0])
+		(void)snprintf(spec->job, sizeof(spec->job), "port-%u", spec->port);
+	return HK_OK;
+}
+
+/* ---- what the group shall do ---- */
+
+static enum hk_status net_read(const struct hk__env *env, const char *option,
+			       enum hk__group_net *net_out)
+{
+	static const char *const names[] = { "auto", "shm", "tcp" };
+	const char *text = option ? option : hk__env_get(env, "HOCKET_NET");
+
+	*net_out = HK__NET_AUTO;
+	for (size_t i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*net_out = (enum hk__group_net)i;
+			return HK_OK;
+		}
+	}
+	if (option)
+		return hk__why(env->why, HK_EINVAL, "net \"%.32s\": auto, shm or tcp is needed",
+			       option);
+	return text ? hk__env_wrong(env, "HOCKET_NET", "auto, shm or tcp is needed") : HK_OK;
+}
+
+static enum hk_status timeout_read(const struct hk__env *env, uint64_t option,
+				   uint64_t *timeout_out)
+{
+	const char *text = hk__env_get(env, "HOCKET_TIMEOUT");
+	uint64_t seconds = TIMEOUT_SECONDS;
+
+	if (text && !hk__env_parse(text, 1, TIMEOUT_SECONDS_MAX, &seconds))
+		return hk__env_wrong(env, "HOCKET_TIMEOUT",
+				     "a number of seconds from 1 to 1000000 is needed");
+	*timeout_out = option ? option : seconds * SECOND_NS;
+	return HK_OK;
+}
+
+static enum hk_status bool_read(const struct hk__env *env, bool option, const char *name,
+				bool *bool_out)
+{
+	const char *text = hk__env_get(env, name);
+	uint64_t number = 0;
+
+	if (text && !hk__env_parse(text, 0, 1, &number))
+		return hk__env_wrong(env, name, "0 or 1 is needed");
+	*bool_out = option || number;
+	return HK_OK;
+}
+
+static enum hk_status opts_read(const struct hk_group_opts *from, struct hk_why *why,
+				struct hk_group_opts *opts)
+{
+	if (hk__opts_copy(opts, sizeof(*opts), from) != HK_OK)
+		return hk__why(why, HK_EINVAL,
+			       "options of a group: size is not set, or a later version's");
+	return HK_OK;
+}
+
+enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char *const *environ_,
+				     struct hk_why *why, struct hk__group_env *env_out)
+{
+	struct hk__env env = { environ_, why };
+	struct hk__group_env found;
+	struct hk_group_opts opts;
+	enum hk_status status = opts_read(opts_from, why, &opts);
+
+	if (status == HK_OK)
+		status = net_read(&env, opts.net, &found.net);
+	if (status == HK_OK)
+		status = timeout_read(&env, opts.timeout_ns, &found.timeout_ns);
+	if (status == HK_OK)
+		status = bool_read(&env, opts.check, "HOCKET_CHECK", &found.check);
+	if (status == HK_OK)
+		status = bool_read(&env, opts.progress, "HOCKET_PROGRESS", &found.progress);
+	if (status == HK_OK)
+		*env_out = found;
+	return status;
+}
+
+enum hk_status hk__boot_environment(const struct hk_group_opts *opts_from, char *const *environ_,
+				    struct hk_why *why, struct hk__boot_spec *spec_out)
+{
+	struct hk__env env = { environ_, why };
+	struct hk__boot_spec spec = { .n = 1 };
+	struct hk_group_opts opts;
+	enum hk_status status = opts_read(opts_from, why, &opts);
+
+	if (status != HK_OK)
+		return status;
+	spec.alloc = opts.alloc ? opts.alloc : &hk__alloc_default;
+	host_find(spec.host_id, sizeof(spec.host_id));
+	status =
+		opts.address ? options_read(&env, &opts, &spec) : launcher_read(&env, &opts, &spec);
+	if (status == HK_OK)
+		status = text_read(&env, opts.host, "HOCKET_HOST", spec.host_id,
+				   sizeof(spec.host_id));
+	if (status == HK_OK)
+		status =
+			text_read(&env, opts.iface, "HOCKET_IFACE", spec.iface, sizeof(spec.iface));
+	if (status == HK_OK)
+		status = timeout_read(&env, opts.timeout_ns, &spec.timeout_ns);
+	if (status != HK_OK)
+		return status;
+	key_read(&env, &opts, &spec);
+	*spec_out = spec;
+	return HK_OK;
+}
