@@ -101,8 +101,8 @@ static enum hk_status text_read(const struct hk__env *env, const char *option, c
 	if (!text)
 		return HK_OK;
 	if (!*text || strlen(text) >= size)
-		return hk__why(env->why, HK_EINVAL, "%s %s: up to %zu characters are needed",
-			       option ? "the option for" : name, option ? name : "is too long",
+		return hk__why(env->why, HK_EINVAL, "%s%s has %zu characters: 1 to %zu are needed",
+			       option ? "the option instead of " : "", name, strlen(text),
 			       size - 1);
 	memcpy(to, text, strlen(text) + 1);
 	return HK_OK;
