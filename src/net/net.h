@@ -19,6 +19,9 @@
  *            is out any more. lendable() says whether the transport gains from
  *            it for that memory; NULL-like refusals (*done_out false) mean that
  *            all slots are taken.
+ *   lent     whether this rank is still needed for what it posted or lent on
+ *            the channel: memory that may still be read, bytes that poll has
+ *            yet to hand to the system. No operation is over before.
  *
  * The receiver
  *   peek     the oldest message, NULL where there is none. Peeking again

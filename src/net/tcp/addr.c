@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* addr.c - addresses and sockets. */
+#include "net/tcp/inside.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define TCP_BACKLOG 4096
+
+static socklen_t addr_len(int family)
+{
+	return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE_MAX])
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	struct sockaddr_in6 six;
+	struct sockaddr_in four;
+
+	if (addr->ss_family == AF_INET6) {
+		memcpy(&six, addr, sizeof(six));
+		inet_ntop(AF_INET6, &six.sin6_addr, host, sizeof(host));
+		snprintf(where_out, TCP_WHERE_MAX, "[%s]:%u", host, ntohs(six.sin6_port));
+	} else if (addr->ss_family == AF_INET) {
+		memcpy(&four, addr, sizeof(four));
+		inet_ntop(AF_INET, &four.sin_addr, host, sizeof(host));
+		snprintf(where_out, TCP_WHERE_MAX, "%s:%u", host, ntohs(four.sin_port));
+	} else {
+		snprintf(where_out, TCP_WHERE_MAX, "an unknown address");
+	}
+}
+
+enum hk_status hk__tcp_iface(const char *name, struct sockaddr_storage from_out[2])
+{
+	struct ifaddrs *all;
+	bool found = false;
+
+	memset(from_out, 0, 2 * sizeof(from_out[0]));
+	if (getifaddrs(&all) != 0)
+		return HK_EIO;
+	for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
+		if (!one->ifa_addr || strcmp(one->ifa_name, name) != 0)
+			continue;
+		int family = one->ifa_addr->sa_family;
+		if (family != AF_INET && family != AF_INET6)
+			continue;
+		struct sockaddr_storage *from = &from_out[family == AF_INET6];
+		if (!from->ss_family)
+			memcpy(from, one->ifa_addr, addr_len(family));
+		found = true;
+	}
+	freeifaddrs(all);
+	return found ? HK_OK : HK_EINVAL;
+}
+
+void hk__tcp_tune(int fd)
+{
+	static const int one = 1, idle_s = 10, between_s = 5, times = 6;
+
+	/* Where one of them cannot be had, connections still work. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* A host that is gone, or cut off, is noticed when nothing moves. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+}
+
+static bool connect_from(const struct tcp *tcp, int fd, int family)
+{
+	static const int one = 1;
+	const struct sockaddr_storage *from = &tcp->from[family == AF_INET6];
+
+	if (!tcp->spec.iface || !from->ss_family)
+		return true;
+	/* The port is chosen with the destination in view: there are enough then. */
+	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	return bind(fd, (const struct sockaddr *)from, addr_len(family)) == 0;
+}
+
+int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out)
+{
+	int family = link->addr.ss_family;
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	hk__tcp_tune(fd);
+	if (connect_from(tcp, fd, family)) {
+		int rc = connect(fd, (const struct sockaddr *)&link->addr, link->addr_len);
+
+		/* Interrupted, it goes on by itself. */
+		*done_out = rc == 0;
+		if (rc == 0 || errno == EINPROGRESS || errno == EINTR)
+			return fd;
+	}
+	int error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+enum hk_status hk__tcp_listen(const struct sockaddr *addr, socklen_t len, int *fd_out)
+{
+	static const int one = 1;
+	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return HK_EIO;
+	/* A job that starts again where one has just ended. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, addr, len) != 0 || listen(fd, TCP_BACKLOG) != 0) {
+		close(fd);
+		return HK_EIO;
+	}
+	*fd_out = fd;
+	return HK_OK;
+}
+
+enum hk_status hk__tcp_watch(const struct tcp *tcp, int fd, uint32_t events,
+			     struct tcp_source *source, bool add)
+{
+	struct epoll_event event = { .events = events, .data.ptr = source };
+
+	return epoll_ctl(tcp->epoll_fd, add ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) ? HK_EIO
+											 : HK_OK;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inside.h - what the files of the TCP transport share.
+ *
+ * A link is one connection between two ranks, from the moment it is wanted to
+ * the end of the net: channels hold on to it. A greeting is a connection that
+ * has not proved itself yet; when it has, its socket becomes the link's.
+ *
+ *	tcp.c    the net: opening, polling, sleeping, closing
+ *	greet.c  connecting, accepting, proofs
+ *	link.c   links: up, broken, what is to be written
+ *	read.c   what arrives: frames, and where messages land
+ *	chan.c   channels: opening, closing, which is which
+ *	message.c messages: sending, receiving
+ *	addr.c   addresses and sockets
+ */
+#ifndef HK_NET_TCP_INSIDE_H
+#define HK_NET_TCP_INSIDE_H
+
+#include "net/tcp/tcp.h"
+#include "net/tcp/wire.h"
+
+#define TCP_IN_BYTES 65536u	/* read at once, where messages are small */
+#define TCP_LEND_MIN 4096u	/* below that a copy costs less than to wait */
+#define TCP_CHANS_MAX 65536u	/* of a link, each way */
+#define TCP_WHERE_MAX 64u
+
+struct tcp;
+struct tcp_chan;
+
+/* What an event is about; first member of each. */
+struct tcp_source {
+	enum { TCP_LISTENS, TCP_TIMER, TCP_GREETS, TCP_LINKS } is;
+};
+
+/* ---- memory of messages ---- */
+
+struct tcp_buf {
+	struct tcp_buf *next;
+	_Alignas(64) unsigned char data[];
+};
+
+/* Places for messages of one size that nobody uses now. */
+struct tcp_pool {
+	struct tcp_pool *next;
+	uint32_t bytes;
+	struct tcp_buf *free;
+};
+
+/* ---- to be written ---- */
+
+struct tcp_out {
+	struct tcp_out *next;
+	struct tcp_chan *chan;	/* whose message; NULL: not one */
+	struct tcp_buf *buf;	/* that data lies in; NULL: the caller's memory */
+	const unsigned char *data;
+	uint32_t len;
+	uint32_t head_len;
+	size_t sent;		/* of head and data together */
+	unsigned char head[WIRE_HEAD_MAX];
+};
+
+/* ---- links ---- */
+
+enum tcp_link_state { LINK_UNUSED, LINK_WANTED, LINK_UP, LINK_BROKEN };
+
+/* A receiving channel, by the id that it announced. */
+struct tcp_in_way {
+	struct tcp_chan *chan;
+	bool closing;		/* closed here; the sender has not said so yet */
+};
+
+/* A channel of the peer that this rank may send to, by its id. */
+struct tcp_out_way {
+	enum { WAY_NONE, WAY_OFFERED, WAY_BOUND, WAY_LEFT } state;
+	bool closing;		/* the receiver has closed; CLOSED is owed */
+	struct wire_open open;
+	struct tcp_chan *chan;	/* of WAY_BOUND */
+};
+
+/* The message that is being read. */
+struct tcp_landing {
+	bool active;
+	bool skip;		/* nobody wants it */
+	bool direct;		/* into memory of the caller of take */
+	struct tcp_chan *chan;
+	struct tcp_buf *buf;
+	unsigned char *at;	/* NULL: no place yet */
+	uint32_t len;
+	uint32_t got;
+	uint32_t kind;
+};
+
+struct tcp_link {
+	struct tcp_source source;
+	struct tcp *tcp;
+	uint32_t rank;		/* of the peer */
+	uint32_t index;
+	enum tcp_link_state state;
+	int fd;
+	bool blocked;		/* the socket takes no more for now */
+	bool deaf;		/* the peer takes no more for ever, but may have sent */
+	enum hk_status status;	/* of LINK_BROKEN, or deaf */
+	struct hk_why why;
+	char where[TCP_WHERE_MAX];
+	/* who connects */
+	struct sockaddr_storage addr;
+	socklen_t addr_len;
+	uint64_t failed_since;	/* 0: never */
+	uint64_t retry_at;	/* 0: an attempt is under way, or none is wanted */
+	uint64_t backoff;
+	/* in */
+	unsigned char held[WIRE_HEAD_MAX]; /* the beginning of a frame */
+	uint32_t held_len;
+	uint32_t ask;		/* how much to read beyond a message */
+	uint64_t parked;	/* the round in which a large message was left unread */
+	struct tcp_landing in;
+	struct hk__array in_ways;	/* struct tcp_in_way */
+	/* out */
+	struct tcp_out *first, *last;
+	struct hk__array out_ways;	/* struct tcp_out_way */
+	struct tcp_chan *waiting;	/* senders that no OPEN was seen for */
+	struct tcp_chan *owing;		/* receivers with slots to give back */
+	bool due;		/* enough of them to say so */
+	bool owes;		/* in tcp->owing */
+	struct tcp_link *owing_next;
+};
+
+/* ---- channels ---- */
+
+struct tcp_ready {
+	struct tcp_buf *buf;
+	uint32_t len;
+	uint32_t kind;
+};
+
+struct tcp_chan {
+	struct hk_chan base;
+	struct tcp_link *link;	/* NULL: to this rank itself */
+	struct tcp_pool *pool;
+	struct tcp_chan *next;	/* in waiting, or among those to itself */
+	struct tcp_chan *twin;	/* to itself: the other end */
+	uint32_t id;		/* HK_NONE: not known yet, or no longer */
+	bool sends;
+	bool closed;		/* by its user; its messages are still being written */
+	enum hk_status status;	/* it can never work */
+	/* who sends */
+	struct tcp_buf *reserved;
+	struct tcp_out *outs;	/* one per slot, in turn */
+	uint64_t posted;
+	uint32_t out;		/* messages that hold a slot */
+	uint32_t queued;	/* of them, not handed to the system yet */
+	/* who receives */
+	struct tcp_ready *ready; /* one per slot, in turn */
+	uint64_t released;
+	uint32_t nready;
+	uint32_t held;		/* messages whose slot was not given back */
+	uint32_t owed;		/* of them, released */
+	struct tcp_chan *owing_next;
+	void *take_at;		/* NULL: nobody is taking */
+	uint32_t take_cap;
+	bool took;		/* all of it lies where it was asked for */
+	uint32_t took_len, took_kind;
+};
+
+/* ---- the net ---- */
+
+struct tcp_greet;
+
+struct tcp {
+	struct hk_net base;
+	struct hk_tcp_spec spec;
+	const struct hk_alloc *alloc;
+	struct tcp_source listens, timer;
+	int epoll_fd, timer_fd, listen_fd;
+	struct sockaddr_storage from[2];	/* of the interface: IPv4, IPv6 */
+	struct tcp_link **links;	/* n * conns; NULL: not used yet */
+	struct hk__array up;		/* struct tcp_link *: those that are up */
+	struct hk__array trying;	/* struct tcp_link *: those to connect again */
+	struct tcp_link *owing;
+	struct tcp_greet *greets;	/* newest first */
+	struct tcp_greet *greets_over;	/* to be freed when nobody looks at them */
+	uint32_t ngreets;
+	uint32_t nblocked;		/* links */
+	uint64_t refused;
+	uint64_t round;
+	bool armed;
+	uint64_t full_until;		/* no descriptor was left to accept with */
+	struct tcp_pool *pools;
+	struct tcp_out *outs;		/* unused ones */
+	struct tcp_chan *selves;
+	unsigned char in[TCP_IN_BYTES];	/* what is read, before it has a place */
+};
+
+static inline struct tcp *tcp_of(struct hk_net *net)
+{
+	return (struct tcp *)net;
+}
+
+static inline struct tcp_chan *tcp_chan_of(struct hk_chan *chan)
+{
+	return (struct tcp_chan *)chan;
+}
+
+uint64_t hk__tcp_now(void);
+
+/* ---- addr.c ---- */
+
+void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE_MAX]);
+/* The addresses of an interface: [0] IPv4, [1] IPv6; family 0: it has none. */
+enum hk_status hk__tcp_iface(const char *name, struct sockaddr_storage from_out[2]);
+/* Non-blocking, without delay; -1: errno says why. *done_out: it is there already. */
+int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
+void hk__tcp_tune(int fd);
+/* What epoll(7) is to say about a descriptor; add: for the first time. */
+enum hk_status hk__tcp_watch(const struct tcp *tcp, int fd, uint32_t events,
+			     struct tcp_source *source, bool add);
+
+/* ---- greet.c ---- */
+
+enum hk_status hk__tcp_greet_connect(struct tcp_link *link);
+void hk__tcp_greet_accept(struct tcp *tcp);
+void hk__tcp_greet_move(struct tcp *tcp, struct tcp_greet *greet);
+/* What is late, and what is to be tried again; 0 or the time of the next such thing. */
+uint64_t hk__tcp_greet_timers(struct tcp *tcp, uint64_t now);
+void hk__tcp_greet_sweep(struct tcp *tcp);	/* frees those that are over */
+void hk__tcp_greet_end_all(struct tcp *tcp);
+
+/* ---- link.c ---- */
+
+/* The link to a rank that a channel of that key uses; wanted from now on. */
+enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
+				struct tcp_link **link_out);
+struct tcp_link *hk__tcp_link_at(struct tcp *tcp, uint32_t rank, uint32_t index);
+/* The socket, watched already, is the link's; says_up: it says so first. */
+void hk__tcp_link_up(struct tcp_link *link, int fd, bool says_up);
+void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char *fmt, ...)
+	HK_PRINTF(3, 4);
+enum hk_status hk__tcp_link_status(struct tcp_link *link);	/* and net->why */
+void hk__tcp_link_destroy(struct tcp_link *link);
+/* A frame of its own, to be written in its turn. */
+void hk__tcp_link_say(struct tcp_link *link, const struct wire_frame *frame,
+		      const struct wire_open *open);
+void hk__tcp_link_announce(struct tcp_link *link, const struct tcp_chan *chan);
+void hk__tcp_link_push(struct tcp_link *link, struct tcp_out *out);
+void hk__tcp_link_write(struct tcp_link *link);
+void hk__tcp_link_owe(struct tcp_chan *chan);
+void hk__tcp_link_forget(struct tcp_chan *chan);	/* owes nothing any more */
+void hk__tcp_credits_write(struct tcp *tcp, bool all);
+
+/* ---- read.c ---- */
+
+void hk__tcp_read(struct tcp_link *link);
+/* The message that is being read, and no more of what has arrived. */
+void hk__tcp_read_landing(struct tcp_link *link);
+
+/* ---- chan.c ---- */
+
+struct tcp_buf *hk__tcp_buf_get(struct tcp *tcp, struct tcp_pool *pool);
+void hk__tcp_buf_put(struct tcp_pool *pool, struct tcp_buf *buf);
+/* An OPEN was seen; *way is new. */
+void hk__tcp_chan_offered(struct tcp_link *link, uint32_t id, struct tcp_out_way *way);
+/* One message less is waiting to be written. */
+void hk__tcp_chan_written(struct tcp_chan *chan, struct tcp_out *out);
+void hk__tcp_chan_free(struct tcp_chan *chan);
+
+enum hk_status hk__tcp_chan_send(struct hk_net *net, const struct hk_chan_spec *spec,
+				 struct hk_chan **chan_out);
+enum hk_status hk__tcp_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
+				 struct hk_chan **chan_out);
+void hk__tcp_chan_close(struct hk_chan *chan);
+
+/* ---- message.c ---- */
+
+enum hk_status hk__tcp_reserve(struct hk_chan *chan, uint32_t len, void **slot_out);
+void hk__tcp_post(struct hk_chan *chan, uint32_t len, uint32_t kind);
+bool hk__tcp_lendable(const struct hk_chan *chan, const void *data, uint32_t len);
+enum hk_status hk__tcp_lend(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
+			    bool *done_out);
+bool hk__tcp_lent(struct hk_chan *chan);
+enum hk_status hk__tcp_peek(struct hk_chan *chan, struct hk_message *message_out);
+void hk__tcp_release(struct hk_chan *chan);
+enum hk_status hk__tcp_take(struct hk_chan *chan, void *dst, uint32_t cap,
+			    struct hk_message *message_out, bool *done_out);
+
+#endif

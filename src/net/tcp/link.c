@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.c - connections that are wanted, up or broken, and what is to be written
+ * to them.
+ *
+ * Messages and frames wait in one queue and are handed to the system as many at
+ * a time as it takes. Slots that were released are given back with whatever is
+ * written next, or when there are enough of them, or before this rank sleeps.
+ */
+#include "net/tcp/inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define WRITE_PARTS 16
+
+/* ---- links ---- */
+
+static enum hk_status link_create(struct tcp *tcp, uint32_t rank, uint32_t index,
+				  struct tcp_link **link_out)
+{
+	struct tcp_link *link = hk__mem_zalloc(tcp->alloc, 1, sizeof(*link));
+
+	if (!link)
+		return HK_ENOMEM;
+	link->source.is = TCP_LINKS;
+	link->tcp = tcp;
+	link->rank = rank;
+	link->index = index;
+	link->fd = -1;
+	link->ask = TCP_IN_BYTES;
+	snprintf(link->where, sizeof(link->where), "not connected");
+	hk__array_init(&link->in_ways, tcp->alloc, sizeof(struct tcp_in_way));
+	hk__array_init(&link->out_ways, tcp->alloc, sizeof(struct tcp_out_way));
+	*link_out = link;
+	return HK_OK;
+}
+
+struct tcp_link *hk__tcp_link_at(struct tcp *tcp, uint32_t rank, uint32_t index)
+{
+	struct tcp_link **at = &tcp->links[(size_t)rank * tcp->spec.conns + index];
+
+	if (!*at && link_create(tcp, rank, index, at) != HK_OK)
+		return NULL;
+	return *at;
+}
+
+/* Of two ranks the lower one connects: there is never one connection too many. */
+static enum hk_status link_want(struct tcp *tcp, struct tcp_link *link)
+{
+	if (link->state != LINK_UNUSED)
+		return HK_OK;
+	if (tcp->base.rank > link->rank) {
+		link->state = LINK_WANTED;
+		return HK_OK;
+	}
+	enum hk_status status =
+		tcp->spec.address(tcp->spec.ctx, link->rank, &link->addr, &link->addr_len);
+	if (status != HK_OK)
+		return status;
+	hk__tcp_where(&link->addr, link->where);
+	status = hk__tcp_greet_connect(link);
+	if (status == HK_OK && link->state == LINK_UNUSED)
+		link->state = LINK_WANTED;
+	return status;
+}
+
+enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
+				struct tcp_link **link_out)
+{
+	uint32_t x = key->from_lane * 0x9e3779b1u ^ key->to_lane * 0x85ebca77u ^
+		     key->context * 0x27d4eb2fu;
+	struct tcp_link *link = hk__tcp_link_at(tcp, key->peer, (x ^ x >> 15) % tcp->spec.conns);
+
+	if (!link)
+		return HK_ENOMEM;
+	*link_out = link;
+	return link_want(tcp, link);
+}
+
+void hk__tcp_link_up(struct tcp_link *link, int fd, bool says_up)
+{
+	static const struct wire_frame up = { .type = WIRE_UP };
+	struct tcp *tcp = link->tcp;
+	struct tcp_link **slot = hk__array_push(&tcp->up);
+	const struct tcp_in_way *ways = link->in_ways.items;
+
+	link->fd = fd;
+	if (slot)
+		*slot = link;
+	if (!slot || hk__tcp_watch(tcp, fd, EPOLLIN, &link->source, false) != HK_OK) {
+		hk__tcp_link_break(link, HK_ENOMEM, "no memory for the connection of rank %u (%s)",
+				   link->rank, link->where);
+		return;
+	}
+	link->state = LINK_UP;
+	if (says_up)
+		hk__tcp_link_say(link, &up, NULL);
+	for (size_t i = 0; i < link->in_ways.count; i++)
+		if (ways[i].chan)
+			hk__tcp_link_announce(link, ways[i].chan);
+	hk__tcp_link_write(link);
+}
+
+static void link_drop_out(struct tcp_link *link)
+{
+	struct tcp *tcp = link->tcp;
+
+	while (link->first) {
+		struct tcp_out *out = link->first;
+
+		link->first = out->next;
+		if (out->chan) {
+			hk__tcp_chan_written(out->chan, out);
+			continue;
+		}
+		out->next = tcp->outs;
+		tcp->outs = out;
+	}
+	link->last = NULL;
+}
+
+static void link_unblock(struct tcp_link *link)
+{
+	if (link->blocked)
+		link->tcp->nblocked--;
+	link->blocked = false;
+}
+
+static void link_close(struct tcp_link *link)
+{
+	struct tcp *tcp = link->tcp;
+	struct tcp_link **up = tcp->up.items;
+
+	for (size_t i = 0; i < tcp->up.count; i++) {
+		if (up[i] == link) {
+			up[i] = up[--tcp->up.count];
+			break;
+		}
+	}
+	link_unblock(link);
+	if (link->fd >= 0)
+		close(link->fd);
+	link->fd = -1;
+}
+
+/* Nobody reads what was to be written; what the peer wrote may still be here. */
+static void link_deafen(struct tcp_link *link, int error)
+{
+	link->deaf = true;
+	link->status = hk__why(&link->why, HK_EPEER, "rank %u (%s) is gone: %s", link->rank,
+			       link->where, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+	if (link->blocked)
+		(void)hk__tcp_watch(link->tcp, link->fd, EPOLLIN, &link->source, false);
+	link_unblock(link);
+	link_drop_out(link);
+}
+
+void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char *fmt, ...)
+{
+	struct tcp_landing *in = &link->in;
+	va_list args;
+
+	if (link->state == LINK_BROKEN)
+		return;
+	if (!link->deaf || status != HK_EPEER) {
+		va_start(args, fmt);
+		vsnprintf(link->why.text, sizeof(link->why.text), fmt, args);
+		va_end(args);
+		link->status = status;
+	}
+	link->tcp->base.why = link->why;
+	link->state = LINK_BROKEN;
+	link_close(link);
+	if (in->buf)
+		hk__tcp_buf_put(in->chan->pool, in->buf);
+	*in = (struct tcp_landing){ 0 };
+	link_drop_out(link);
+}
+
+enum hk_status hk__tcp_link_status(struct tcp_link *link)
+{
+	if (__builtin_expect(link->status == HK_OK, 1))
+		return HK_OK;
+	link->tcp->base.why = link->why;
+	return link->status;
+}
+
+void hk__tcp_link_destroy(struct tcp_link *link)
+{
+	const struct hk_alloc *alloc = link->tcp->alloc;
+
+	link_close(link);
+	link->state = LINK_BROKEN;
+	link_drop_out(link);
+	hk__array_fini(&link->in_ways);
+	hk__array_fini(&link->out_ways);
+	hk__mem_free(alloc, link, 1, sizeof(*link));
+}
+
+/* ---- the queue ---- */
+
+void hk__tcp_link_push(struct tcp_link *link, struct tcp_out *out)
+{
+	out->next = NULL;
+	if (link->last)
+		link->last->next = out;
+	else
+		link->first = out;
+	link->last = out;
+}
+
+/* As early as can be: ahead of messages, but not inside of one. */
+static void link_push_early(struct tcp_link *link, struct tcp_out *out)
+{
+	struct tcp_out **at = &link->first;
+
+	if (*at && (*at)->sent)
+		at = &(*at)->next;
+	out->next = *at;
+	*at = out;
+	if (!out->next)
+		link->last = out;
+}
+
+static struct tcp_out *link_frame(struct tcp_link *link, const struct wire_frame *frame)
+{
+	struct tcp *tcp = link->tcp;
+	struct tcp_out *out = tcp->outs;
+
+	if (out)
+		tcp->outs = out->next;
+	else
+		out = hk__mem_zalloc(tcp->alloc, 1, sizeof(*out));
+	if (!out) {
+		hk__tcp_link_break(link, HK_ENOMEM, "no memory to talk to rank %u", link->rank);
+		return NULL;
+	}
+	*out = (struct tcp_out){ .head_len = WIRE_FRAME_BYTES };
+	wire_put_frame(out->head, frame);
+	return out;
+}
+
+void hk__tcp_link_say(struct tcp_link *link, const struct wire_frame *frame,
+		      const struct wire_open *open)
+{
+	struct tcp_out *out;
+
+	if (link->state != LINK_UP || link->deaf)
+		return;
+	out = link_frame(link, frame);
+	if (!out)
+		return;
+	if (open) {
+		wire_put_open(out->head + WIRE_FRAME_BYTES, open);
+		out->head_len += WIRE_OPEN_BYTES;
+	}
+	hk__tcp_link_push(link, out);
+}
+
+void hk__tcp_link_announce(struct tcp_link *link, const struct tcp_chan *chan)
+{
+	const struct hk_chan_spec *spec = &chan->base.spec;
+	struct wire_frame frame = { .type = WIRE_OPEN, .id = chan->id };
+	struct wire_open open = { spec->key.from_lane, spec->key.to_lane, spec->key.context,
+				  spec->slots, spec->slot_bytes };
+
+	hk__tcp_link_say(link, &frame, &open);
+}
+
+/* ---- slots given back ---- */
+
+static void link_push_credits(struct tcp_link *link)
+{
+	while (link->owing && link->state == LINK_UP) {
+		struct tcp_chan *chan = link->owing;
+		struct wire_frame frame = { .type = WIRE_CREDIT,
+					    .id = chan->id,
+					    .len = chan->owed };
+		struct tcp_out *out = link_frame(link, &frame);
+
+		if (!out)
+			return;
+		link_push_early(link, out);
+		chan->held -= chan->owed;
+		chan->owed = 0;
+		link->owing = chan->owing_next;
+	}
+	link->due = false;
+}
+
+void hk__tcp_link_owe(struct tcp_chan *chan)
+{
+	struct tcp_link *link = chan->link;
+	uint32_t slots = chan->base.spec.slots;
+
+	if (link->state != LINK_UP || link->deaf)
+		return;
+	if (chan->owed++ == 0) {
+		chan->owing_next = link->owing;
+		link->owing = chan;
+	}
+	if (!link->owes) {
+		link->owes = true;
+		link->owing_next = link->tcp->owing;
+		link->tcp->owing = link;
+	}
+	/*
+	 * Said when half of the slots are free: HK_SLOTS_MIN can always be used, as
+	 * a proof wants it (slots - (slots / 2 - 1) >= 2); the next poll does it, or
+	 * the next message takes it along. A sender that has none left is told now.
+	 */
+	if (chan->owed >= slots / 2)
+		link->due = true;
+	if (chan->owed == slots)
+		hk__tcp_link_write(link);
+}
+
+void hk__tcp_link_forget(struct tcp_chan *chan)
+{
+	struct tcp_chan **at = &chan->link->owing;
+
+	if (!chan->owed)
+		return;
+	while (*at != chan)
+		at = &(*at)->owing_next;
+	*at = chan->owing_next;
+	chan->owed = 0;
+}
+
+void hk__tcp_credits_write(struct tcp *tcp, bool all)
+{
+	struct tcp_link **at = &tcp->owing;
+
+	while (*at) {
+		struct tcp_link *link = *at;
+
+		if ((all || link->due) && link->state == LINK_UP)
+			hk__tcp_link_write(link);
+		if (!link->owing || link->state != LINK_UP) {
+			link->owes = false;
+			*at = link->owing_next;
+		} else {
+			at = &link->owing_next;
+		}
+	}
+}
+
+/* ---- writing ---- */
+
+/* What to hand over at once; the bytes of it. */
+static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size_t *nparts_out)
+{
+	size_t n = 0, total = 0;
+
+	for (struct tcp_out *out = link->first; out && n + 2 <= WRITE_PARTS; out = out->next) {
+		size_t data_sent = out->sent > out->head_len ? out->sent - out->head_len : 0;
+
+		if (out->sent < out->head_len)
+			parts[n++] =
+				(struct iovec){ out->head + out->sent, out->head_len - out->sent };
+		if (data_sent < out->len)
+			parts[n++] =
+				(struct iovec){ (unsigned char *)(uintptr_t)out->data + data_sent,
+						out->len - data_sent };
+		total += out->head_len + (size_t)out->len - out->sent;
+	}
+	*nparts_out = n;
+	return total;
+}
+
+static void link_advance(struct tcp_link *link, size_t wrote)
+{
+	while (wrote) {
+		struct tcp_out *out = link->first;
+		size_t left = out->head_len + (size_t)out->len - out->sent;
+
+		if (wrote < left) {
+			out->sent += wrote;
+			return;
+		}
+		wrote -= left;
+		link->first = out->next;
+		if (!link->first)
+			link->last = NULL;
+		if (out->chan) {
+			hk__tcp_chan_written(out->chan, out);
+		} else {
+			out->next = link->tcp->outs;
+			link->tcp->outs = out;
+		}
+	}
+}
+
+static void link_block(struct tcp_link *link, bool blocked)
+{
+	if (link->blocked == blocked)
+		return;
+	if (hk__tcp_watch(link->tcp, link->fd, EPOLLIN | (blocked ? EPOLLOUT : 0), &link->source,
+			  false) != HK_OK) {
+		hk__tcp_link_break(link, HK_EIO, "the connection of rank %u (%s) is not watched",
+				   link->rank, link->where);
+		return;
+	}
+	link->blocked = blocked;
+	link->tcp->nblocked += blocked ? 1u : -1u;
+}
+
+void hk__tcp_link_write(struct tcp_link *link)
+{
+	if (link->state != LINK_UP || link->deaf)
+		return;
+	if (link->owing)
+		link_push_credits(link);
+	while (link->first) {
+		struct iovec parts[WRITE_PARTS];
+		struct msghdr message = { .msg_iov = parts };
+		size_t total = link_gather(link, parts, &message.msg_iovlen);
+		ssize_t wrote = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0 && errno != EAGAIN && errno != ENOBUFS) {
+			link_deafen(link, errno);
+			return;
+		}
+		if (wrote > 0)
+			link_advance(link, (size_t)wrote);
+		if (wrote < 0 || (size_t)wrote < total) {
+			link_block(link, true);
+			return;
+		}
+	}
+	link_block(link, false);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tcp.h - the transport between machines: TCP connections, made when a channel
+ * first needs them.
+ *
+ * Of two ranks the lower one connects and the higher one accepts; both prove
+ * that they hold the job's key before a byte of theirs is acted on. Channels of
+ * a pair share its connections.
+ */
+#ifndef HK_NET_TCP_TCP_H
+#define HK_NET_TCP_TCP_H
+
+#include "net/auth.h"
+#include "net/net.h"
+
+#include <sys/socket.h>
+
+#define HK_TCP_CONNS_MAX 16u
+
+struct hk_tcp_spec {
+	uint32_t rank;
+	uint32_t n;
+	int listen_fd;		/* of hk__tcp_listen; the net's own once it is open */
+	/* Where a rank takes connections; asked for when that is first needed. */
+	enum hk_status (*address)(void *ctx, uint32_t rank, struct sockaddr_storage *addr_out,
+				  socklen_t *len_out);
+	void *ctx;
+	unsigned char key[HK__KEY_BYTES];
+	uint32_t conns;		/* between two ranks, the same on all; 0: 1 */
+	/* A rank that has taken no connection for so long is gone; 0: 30 s. */
+	uint64_t connect_timeout_ns;
+	const char *iface;	/* connects from its address; NULL: the system chooses */
+	const struct hk_alloc *alloc;
+};
+
+/* HK_EINVAL, HK_ENOMEM, HK_EIO; listen_fd is the caller's where it fails. */
+enum hk_status hk__tcp_open(const struct hk_tcp_spec *spec, struct hk_net **net_out);
+
+/* A socket that takes connections there, non-blocking; port 0: any. */
+enum hk_status hk__tcp_listen(const struct sockaddr *addr, socklen_t len, int *fd_out);
+
+/* Connections that were turned away: who does not hold the key, or talks nonsense. */
+uint64_t hk__tcp_refused(const struct hk_net *net);
+
+#endif

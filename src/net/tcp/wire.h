@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire.h - what goes over a connection, byte by byte; numbers are little-endian.
+ *
+ * First the greeting, in pieces of fixed size:
+ *
+ *	accepts  -> hello    magic, version, nonce
+ *	connects -> claim    magic, version, own rank, wanted rank, connection,
+ *	                     connections of a pair, nonce, proof
+ *	accepts  -> answer   proof
+ *	connects -> frame    UP: the answer holds
+ *
+ * then frames both ways: a head of twelve bytes and what follows it.
+ *
+ *	OPEN    receiver to sender: the channel of this key is `id`; its geometry
+ *	DATA    sender to receiver: a message of `len` bytes
+ *	CREDIT  receiver to sender: `len` messages were released
+ *	CLOSE   receiver to sender: the channel is closed; what comes is dropped
+ *	CLOSED  sender to receiver: nothing comes any more, `id` may be used again
+ */
+#ifndef HK_NET_TCP_WIRE_H
+#define HK_NET_TCP_WIRE_H
+
+#include "net/auth.h"
+
+#define WIRE_MAGIC 0x686b7463u	/* "hktc" */
+#define WIRE_VERSION 1u
+
+#define WIRE_ABOUT_BYTES 24u	/* what a proof is about: the numbers of a claim */
+#define WIRE_HELLO_BYTES (8u + HK__NONCE_BYTES)
+#define WIRE_CLAIM_BYTES (WIRE_ABOUT_BYTES + HK__NONCE_BYTES + HK__PROOF_BYTES)
+#define WIRE_ANSWER_BYTES ((unsigned)HK__PROOF_BYTES)
+
+#define WIRE_FRAME_BYTES 12u
+#define WIRE_OPEN_BYTES 20u
+#define WIRE_HEAD_MAX (WIRE_FRAME_BYTES + WIRE_OPEN_BYTES)
+
+enum wire_type {
+	WIRE_UP = 1,
+	WIRE_OPEN,
+	WIRE_DATA,
+	WIRE_CREDIT,
+	WIRE_CLOSE,
+	WIRE_CLOSED
+};
+
+struct wire_frame {
+	uint32_t type;
+	uint32_t kind;		/* of a message */
+	uint32_t id;		/* of a channel */
+	uint32_t len;		/* of a message; of CREDIT: how many */
+};
+
+/* What follows the head of OPEN. */
+struct wire_open {
+	uint32_t from_lane, to_lane, context;
+	uint32_t slots, slot_bytes;
+};
+
+struct wire_claim {
+	uint32_t rank;
+	uint32_t wants;
+	uint32_t index;
+	uint32_t conns;
+};
+
+static inline void wire_put(unsigned char *at, uint32_t x)
+{
+	at[0] = (unsigned char)x;
+	at[1] = (unsigned char)(x >> 8);
+	at[2] = (unsigned char)(x >> 16);
+	at[3] = (unsigned char)(x >> 24);
+}
+
+static inline uint32_t wire_get(const unsigned char *at)
+{
+	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+	       (uint32_t)at[3] << 24;
+}
+
+static inline void wire_put_frame(unsigned char at[WIRE_FRAME_BYTES],
+				  const struct wire_frame *frame)
+{
+	wire_put(at, frame->type | frame->kind << 8);
+	wire_put(at + 4, frame->id);
+	wire_put(at + 8, frame->len);
+}
+
+static inline struct wire_frame wire_get_frame(const unsigned char at[WIRE_FRAME_BYTES])
+{
+	uint32_t what = wire_get(at);
+
+	return (struct wire_frame){ what & 0xff, what >> 8, wire_get(at + 4), wire_get(at + 8) };
+}
+
+static inline void wire_put_open(unsigned char at[WIRE_OPEN_BYTES], const struct wire_open *open)
+{
+	wire_put(at, open->from_lane);
+	wire_put(at + 4, open->to_lane);
+	wire_put(at + 8, open->context);
+	wire_put(at + 12, open->slots);
+	wire_put(at + 16, open->slot_bytes);
+}
+
+static inline struct wire_open wire_get_open(const unsigned char at[WIRE_OPEN_BYTES])
+{
+	return (struct wire_open){ wire_get(at), wire_get(at + 4), wire_get(at + 8),
+				   wire_get(at + 12), wire_get(at + 16) };
+}
+
+/* Magic and version, at the head of hello and claim. */
+static inline void wire_put_magic(unsigned char at[8])
+{
+	wire_put(at, WIRE_MAGIC);
+	wire_put(at + 4, WIRE_VERSION);
+}
+
+static inline bool wire_is_ours(const unsigned char at[8])
+{
+	return wire_get(at) == WIRE_MAGIC && wire_get(at + 4) == WIRE_VERSION;
+}
+
+static inline void wire_put_about(unsigned char at[WIRE_ABOUT_BYTES],
+				  const struct wire_claim *claim)
+{
+	wire_put_magic(at);
+	wire_put(at + 8, claim->rank);
+	wire_put(at + 12, claim->wants);
+	wire_put(at + 16, claim->index);
+	wire_put(at + 20, claim->conns);
+}
+
+static inline struct wire_claim wire_get_about(const unsigned char at[WIRE_ABOUT_BYTES])
+{
+	return (struct wire_claim){ wire_get(at + 8), wire_get(at + 12), wire_get(at + 16),
+				    wire_get(at + 20) };
+}
+
+#endif
