@@ -5,6 +5,7 @@
 
 #include <hocket/check.h>
 #include <hocket/coll.h>
+#include <hocket/group.h>
 #include <hocket/plan.h>
 #include <hocket/status.h>
 #include <hocket/type.h>

@@ -146,8 +146,7 @@ struct cargo {
 	bool out_wide;
 };
 
-static enum hk_status program_lost(const struct hk__program *program,
-				   const struct bound_step *bound)
+enum hk_status hk__program_lost(const struct hk__program *program, const struct bound_step *bound)
 {
 	struct hk_net *net = program->spec.chans->net;
 
@@ -171,7 +170,7 @@ static enum hk_status cargo_receive(const struct hk__program *program,
 	cargo->in_wide = message.kind == KIND_WIDE;
 	size_t size = cargo->in_wide ? program->room_size : program->size;
 	if (message.len < head || (message.len - head) % size || (cargo->in_wide && !program->wide))
-		return program_lost(program, bound);
+		return hk__program_lost(program, bound);
 	cargo->in = (const char *)message.data + head;
 	cargo->in_lengths = head ? message.data : NULL;
 	cargo->in_left = (message.len - head) / size;
@@ -305,10 +304,10 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	}
 	for (uint32_t j = 0; j < count; j++) {
 		if (!chunk_move(program, lane, &bound->step, j, &cargo))
-			return program_lost(program, bound);
+			return hk__program_lost(program, bound);
 	}
 	if (cargo.in_left)
-		return program_lost(program, bound);
+		return hk__program_lost(program, bound);
 	if (slot)
 		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot),
 			      cargo.out_wide ? KIND_WIDE : KIND_PLAIN);
@@ -337,7 +336,7 @@ static enum hk_status step_take(const struct hk__program *program, struct bound_
 	size_t size = wide ? program->room_size : program->size;
 	if ((wide && !dst.held) || message.len % size ||
 	    !piece_take(program, &dst, message.len / size, wide))
-		return program_lost(program, bound);
+		return hk__program_lost(program, bound);
 	return HK_OK;
 }
 
@@ -403,7 +402,7 @@ static enum hk_status step_reduce_lend(const struct hk__program *program, struct
 	if (status != HK_OK || !slot)
 		return status == HK_OK ? HK_INPROGRESS : status;
 	if (!chunk_move(program, lane, &bound->step, 0, &cargo) || cargo.in_left)
-		return program_lost(program, bound);
+		return hk__program_lost(program, bound);
 	hk__chan_release(bound->from);
 	return step_lend(program, lane, bound, &lent);
 }
@@ -500,31 +499,41 @@ static void program_finish(struct hk__program *program)
 	struct bound_buf *out = &program->bufs[HK_BUF_OUT];
 
 	program->running = false;
-	if (!hk__coll_reduces(program->spec.plan->coll))
+	if (!program->finishes)
 		return;
+	uint64_t entered = hk__reduce_enter();
 	if (program->shadowed)
 		program_unshadow(program);
-	else if (program->call.op == HK_REDOP_AVG && out->nslots)
+	else if (out->nslots)
 		program->reduce->finish(out->at, program->spec.plan->n, buf_elements(out));
+	hk__reduce_leave(entered);
 }
 
-enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out)
+static enum hk_status program_run(struct hk__program *program, bool *moved_out)
 {
 	enum hk_status status = HK_OK;
 	/* The thread is the caller's, and so is how it rounds. */
 	uint64_t entered = hk__reduce_enter();
 
-	*moved_out = false;
 	for (uint32_t l = 0; l < program->nlanes && status == HK_OK; l++)
 		status = lane_run(program, &program->lanes[l], moved_out);
-	if (status != HK_OK)
-		program->running = false; /* it cannot go on, nor be waited for */
-	else if (program->lanes_left || program_lends(program))
-		status = HK_INPROGRESS;
-	else
-		program_finish(program);
 	hk__reduce_leave(entered);
 	return status;
+}
+
+enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out)
+{
+	*moved_out = false;
+	enum hk_status status = program->quick ? hk__quick_poll(program, moved_out)
+					       : program_run(program, moved_out);
+	if (__builtin_expect(status != HK_OK, 0)) {
+		program->running = false; /* it cannot go on, nor be waited for */
+		return status;
+	}
+	if (program->lanes_left || program_lends(program))
+		return HK_INPROGRESS;
+	program_finish(program);
+	return HK_OK;
 }
 
 void hk__program_describe(const struct hk__program *program, struct hk__text *text)

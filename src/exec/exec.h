@@ -58,6 +58,13 @@ struct hk__call {
 /* Starts an operation; the one before is over. HK_ENOMEM, HK_EINVAL, HK_ELIMIT. */
 enum hk_status hk__program_start(struct hk__program *program, const struct hk__call *call);
 
+/*
+ * Whether the operation before was like this one, but for buffers; then it need
+ * not be looked at again. Not premulsum, and no counts.
+ */
+bool hk__program_like(const struct hk__program *program, const struct hk__call *call);
+void hk__program_restart(struct hk__program *program, const void *in, void *out);
+
 /* Moves what can be moved. HK_OK: over. HK_INPROGRESS: call again. */
 enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out);
 

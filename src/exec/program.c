@@ -222,6 +222,8 @@ static enum hk_status program_fill(struct hk__program *program)
 	}
 	if (status == HK_OK)
 		status = program_judge(program);
+	for (uint32_t l = 0; l < program->nlanes; l++)
+		program->lanes_used += program->lanes[l].nsteps > 0;
 	program->rereads = program_rereads(program);
 	program->widest = program_widest(plan);
 	return status;
@@ -418,6 +420,10 @@ static enum hk_status program_shape(struct hk__program *program)
 		status = room_get(program, &program->scratch, program->bufs[HK_BUF_SCRATCH].nslots);
 	if (status == HK_OK && program->shadowed)
 		status = room_get(program, &program->shadow, program->bufs[HK_BUF_OUT].nslots);
+	program->finishes = hk__coll_reduces(program->spec.plan->coll) &&
+			    (program->shadowed || program->call.op == HK_REDOP_AVG);
+	if (status == HK_OK)
+		hk__quick_shape(program);
 	return status;
 }
 
@@ -426,6 +432,34 @@ static bool call_like(const struct hk__call *a, const struct hk__call *b)
 	return a->sizes.count == b->sizes.count && !a->sizes.counts && !b->sizes.counts &&
 	       !a->in_counts && !b->in_counts && a->type == b->type && a->op == b->op &&
 	       a->slice_bytes == b->slice_bytes;
+}
+
+bool hk__program_like(const struct hk__program *program, const struct hk__call *call)
+{
+	return program->again && call->op != HK_REDOP_PREMULSUM && call_like(&program->call, call);
+}
+
+/* A call of the same shape as the one before, with other buffers. */
+static void program_rebind(struct hk__program *program, const void *in, void *out)
+{
+	program->call.in = in;
+	program->call.out = out;
+	program->bufs[HK_BUF_IN].at = (char *)in; /* never written (I1) */
+	program->bufs[HK_BUF_OUT].at = out;
+	/* Of what is small nothing is lent, and nobody asks. */
+	program->inplace = !program->quick && program_overlaps(program);
+	program->lanes_left = program->lanes_used;
+	for (uint32_t l = 0; l < program->nlanes; l++) {
+		program->lanes[l].slice = program->lanes[l].at = 0;
+		program->lanes[l].taken = false;
+	}
+	program->running = true;
+}
+
+void hk__program_restart(struct hk__program *program, const void *in, void *out)
+{
+	hk_assert(program->again && !program->running);
+	program_rebind(program, in, out);
 }
 
 enum hk_status hk__program_start(struct hk__program *program, const struct hk__call *call)
@@ -440,22 +474,12 @@ enum hk_status hk__program_start(struct hk__program *program, const struct hk__c
 	program->again = status == HK_OK;
 	if (status != HK_OK)
 		return status;
-	program->bufs[HK_BUF_IN].at = (char *)call->in; /* never written (I1) */
-	program->bufs[HK_BUF_OUT].at = call->out;
-	program->inplace = program_overlaps(program);
+	program_rebind(program, call->in, call->out);
 	if (call->op == HK_REDOP_PREMULSUM && hk__coll_reduces(program->spec.plan->coll)) {
 		status = program_scale(program);
-		if (status != HK_OK)
-			return status;
+		program->running = status == HK_OK;
 	}
-	program->lanes_left = 0;
-	for (uint32_t l = 0; l < program->nlanes; l++) {
-		program->lanes[l].slice = program->lanes[l].at = 0;
-		program->lanes[l].taken = false;
-		program->lanes_left += program->lanes[l].nsteps > 0;
-	}
-	program->running = true;
-	return HK_OK;
+	return status;
 }
 
 uint32_t hk__program_slices(const struct hk__program *program)

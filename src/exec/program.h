@@ -9,6 +9,14 @@
 /* A message's kind: what its elements are. */
 enum { KIND_PLAIN, KIND_WIDE };
 
+/* Where a step's chunk lies, worked out for the sizes of an operation (quick.c). */
+struct quick_place {
+	enum hk_buf buf;		/* HK_BUF_NONE: nowhere */
+	uint32_t len;			/* elements */
+	uint32_t *held;			/* of scratch: where its length is kept */
+	uint64_t offset;		/* bytes */
+};
+
 struct bound_step {
 	struct hk_step step;
 	struct hk_chan *from;		/* NULL: receives nothing */
@@ -19,6 +27,7 @@ struct bound_step {
 	 */
 	bool stays;
 	bool stays_inplace;
+	struct quick_place src, dst;
 };
 
 struct bound_lane {
@@ -51,6 +60,7 @@ struct hk__program {
 	const struct hk_alloc *alloc;
 	struct bound_lane *lanes;
 	uint32_t nlanes;
+	uint32_t lanes_used;		/* that have steps */
 	struct hk__array to;		/* struct hk_chan *: all it sends on, once each */
 	uint32_t widest;		/* chunks of the largest message of any rank */
 	bool rereads;			/* adds to, or sends on, sums that lie in out */
@@ -64,6 +74,8 @@ struct hk__program {
 	size_t size;			/* of an element */
 	size_t room_size;		/* of an element of scratch */
 	bool inplace;
+	bool quick;			/* small: quick.c */
+	bool finishes;			/* something is left to do after the last step */
 	bool shadowed;			/* sums lie in a shadow of out */
 	uint32_t nslices;
 	uint32_t lanes_left;
@@ -74,6 +86,13 @@ struct hk__program {
 	char *scaled;			/* premulsum: in, times the factor */
 	size_t scaled_bytes;
 };
+
+/* quick.c */
+void hk__quick_shape(struct hk__program *program);
+enum hk_status hk__quick_poll(struct hk__program *program, bool *moved_out);
+
+/* exec.c: a message that does not fit the plan */
+enum hk_status hk__program_lost(const struct hk__program *program, const struct bound_step *bound);
 
 /* Bytes ahead of the chunks of a message: their lengths, where there are several. */
 static inline uint32_t message_head(uint32_t count)

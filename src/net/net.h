@@ -42,6 +42,8 @@
  *   arm      as the first call of wait, for who sleeps on several nets: gives
  *            a descriptor that poll(2) finds readable when wait would return,
  *            -1 where there is none. disarm ends it.
+ *   kick     wakes who sleeps in wait: the one call that another thread may
+ *            make.
  *
  * Both ends of a channel are opened with the same key and geometry, in any
  * order; the receiving end makes it, the sending end may have to wait: until
@@ -105,6 +107,7 @@ struct hk_net_ops {
 	enum hk_status (*wait)(struct hk_net *net, uint64_t timeout_ns);
 	int (*arm)(struct hk_net *net);
 	void (*disarm)(struct hk_net *net);
+	void (*kick)(struct hk_net *net);
 };
 
 /* First member of every transport's own struct. */
@@ -118,6 +121,7 @@ struct hk_net {
 struct hk_chan {
 	struct hk_net *net;
 	struct hk_chan_spec spec;
+	uint32_t pass;		/* its user's, to remember something about it */
 };
 
 /* ---- what users call; nobody else touches ->ops ---- */
@@ -176,6 +180,11 @@ static inline enum hk_status hk__chan_take(struct hk_chan *chan, void *dst, uint
 static inline enum hk_status hk__net_poll(struct hk_net *net)
 {
 	return net->ops->poll(net);
+}
+
+static inline void hk__net_kick(struct hk_net *net)
+{
+	net->ops->kick(net);
 }
 
 static inline enum hk_status hk__net_wait(struct hk_net *net, uint64_t timeout_ns)

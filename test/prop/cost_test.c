@@ -1,229 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cost_test.c - the formulas on the algorithms' cards, evaluated, are what is
- * counted on the plans. A small recursive-descent evaluator reads them:
- *
- *   choice = compare [? choice : choice]
- *   compare = sum [(< > <= >= == !=) sum]
- *   sum = product {(+ -) product}
- *   product = factor {(* /) factor}
- *   factor = number | n | N | g | function(choice, ...) | (choice) | -factor
+ * counted on the plans.
  */
 #include "harness.h"
 #include "naive/each.h"
+#include "model/formula.h"
 #include "naive/naive.h"
 
 #include <hocket/check.h>
 
-#include <ctype.h>
 #include <math.h>
 
 /* ---- formulas ---- */
 
-struct formula {
-	const char *text;
-	const char *at;
-	double n, nodes;
-	bool bad;
-};
-
-static double formula_choice(struct formula *f);
-
-static bool formula_accept(struct formula *f, const char *token)
-{
-	while (*f->at == ' ')
-		f->at++;
-	if (strncmp(f->at, token, strlen(token)) != 0)
-		return false;
-	f->at += strlen(token);
-	return true;
-}
-
-static void formula_expect(struct formula *f, const char *token)
-{
-	if (!formula_accept(f, token))
-		f->bad = true;
-}
-
-static double count_flog2(double x)
-{
-	return floor(log2(x) + 1e-12);
-}
-
-static double count_clog2(double x)
-{
-	return x <= 1 ? 0 : ceil(log2(x) - 1e-12);
-}
-
-static double count_pow2(double x)
-{
-	return exp2(count_flog2(x));
-}
-
-/* Set bits of all numbers below x. */
-static double count_popsum(double x)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < (unsigned)x; i++)
-		sum += __builtin_popcount(i);
-	return sum;
-}
-
-/* The sum of min(pow2(x) / 2^l, x - pow2(x)) over l = 1..flog2(x). */
-static double count_halvings(double x)
-{
-	double sum = 0;
-
-	for (double half = count_pow2(x) / 2; half >= 1; half /= 2)
-		sum += fmin(half, x - count_pow2(x));
-	return sum;
-}
-
-static double formula_call(struct formula *f, const char *name, size_t len)
-{
-	static const struct {
-		const char *name;
-		double (*one)(double);
-		double (*two)(double, double);
-	} functions[] = {
-		{ "clog2", count_clog2, NULL }, { "flog2", count_flog2, NULL },
-		{ "pow2", count_pow2, NULL },	{ "popsum", count_popsum, NULL },
-		{ "ceil", ceil, NULL },		{ "halvings", count_halvings, NULL },
-		{ "min", NULL, fmin },		{ "max", NULL, fmax },
-	};
-
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		if (strlen(functions[i].name) != len || memcmp(functions[i].name, name, len) != 0)
-			continue;
-		formula_expect(f, "(");
-		double a = formula_choice(f), b = 0;
-		if (functions[i].two) {
-			formula_expect(f, ",");
-			b = formula_choice(f);
-		}
-		formula_expect(f, ")");
-		return functions[i].one ? functions[i].one(a) : functions[i].two(a, b);
-	}
-	f->bad = true;
-	return 0;
-}
-
-static double formula_name(struct formula *f)
-{
-	const char *name = f->at;
-	size_t len = 0;
-
-	while (isalnum((unsigned char)name[len]))
-		len++;
-	f->at += len;
-	if (len == 1 && *name == 'n')
-		return f->n;
-	if (len == 1 && *name == 'N')
-		return f->nodes;
-	if (len == 1 && *name == 'g')
-		return f->n / f->nodes;
-	return formula_call(f, name, len);
-}
-
-static double formula_factor(struct formula *f)
-{
-	double value;
-
-	if (f->bad)
-		return 0;
-	if (formula_accept(f, "-"))
-		return -formula_factor(f);
-	if (formula_accept(f, "(")) {
-		value = formula_choice(f);
-		formula_expect(f, ")");
-		return value;
-	}
-	if (isalpha((unsigned char)*f->at))
-		return formula_name(f);
-	if (!isdigit((unsigned char)*f->at)) {
-		f->bad = true;
-		return 0;
-	}
-	char *end;
-	value = strtod(f->at, &end);
-	f->at = end;
-	return value;
-}
-
-static double formula_product(struct formula *f)
-{
-	double value = formula_factor(f);
-
-	for (;;) {
-		if (formula_accept(f, "*"))
-			value *= formula_factor(f);
-		else if (formula_accept(f, "/"))
-			value /= formula_factor(f);
-		else
-			return value;
-	}
-}
-
-static double formula_sum(struct formula *f)
-{
-	double value = formula_product(f);
-
-	for (;;) {
-		if (formula_accept(f, "+"))
-			value += formula_product(f);
-		else if (formula_accept(f, "-"))
-			value -= formula_product(f);
-		else
-			return value;
-	}
-}
-
-static double formula_compare(struct formula *f)
-{
-	double value = formula_sum(f);
-
-	if (formula_accept(f, "<="))
-		return value <= formula_sum(f);
-	if (formula_accept(f, ">="))
-		return value >= formula_sum(f);
-	if (formula_accept(f, "=="))
-		return value == formula_sum(f);
-	if (formula_accept(f, "!="))
-		return value != formula_sum(f);
-	if (formula_accept(f, "<"))
-		return value < formula_sum(f);
-	if (formula_accept(f, ">"))
-		return value > formula_sum(f);
-	return value;
-}
-
-static double formula_choice(struct formula *f)
-{
-	double condition = formula_compare(f);
-
-	if (f->bad || !formula_accept(f, "?"))
-		return condition;
-	double yes = formula_choice(f);
-	formula_expect(f, ":");
-	double no = formula_choice(f);
-	return condition != 0 ? yes : no;
-}
-
-/* NaN where the text is no formula. */
-static double formula_value(const char *text, uint32_t n, uint32_t nodes)
-{
-	struct formula f = { .text = text, .at = text, .n = n, .nodes = nodes };
-	double value = formula_choice(&f);
-
-	while (*f.at == ' ')
-		f.at++;
-	return f.bad || *f.at ? NAN : value;
-}
-
 static void check_formula(const char *text, double expected)
 {
-	double value = formula_value(text, 12, 4);
+	double value = hk__formula(text, 12, 4);
 
 	if (!(fabs(value - expected) < 1e-12))
 		test_fail(__FILE__, __LINE__, "%s is %g, not %g", text, value, expected);
@@ -243,13 +36,13 @@ TEST(evaluator)
 	check_formula("(n <= 12)*(n >= 12) + (n < 12)", 1);
 	check_formula("min(n, max(N, g)) - -1", 5);
 	check_formula("8 - 2 - 1", 5);
-	CHECK(isnan(formula_value("", 2, 1)));
-	CHECK(isnan(formula_value("n-", 2, 1)));
-	CHECK(isnan(formula_value("n n", 2, 1)));
-	CHECK(isnan(formula_value("halve(n)", 2, 1)));
-	CHECK(isnan(formula_value("max(n)", 2, 1)));
-	CHECK(isnan(formula_value("n > 2 ? 1", 2, 1)));
-	CHECK(isnan(formula_value("(n", 2, 1)));
+	CHECK(isnan(hk__formula("", 2, 1)));
+	CHECK(isnan(hk__formula("n-", 2, 1)));
+	CHECK(isnan(hk__formula("n n", 2, 1)));
+	CHECK(isnan(hk__formula("halve(n)", 2, 1)));
+	CHECK(isnan(hk__formula("max(n)", 2, 1)));
+	CHECK(isnan(hk__formula("n > 2 ? 1", 2, 1)));
+	CHECK(isnan(hk__formula("(n", 2, 1)));
 }
 
 /* ---- the cards ---- */
@@ -276,7 +69,7 @@ static void compare(struct tally *tally, const struct hk_plan *plan, const char 
 	struct hk_plan_info info;
 
 	hk_plan_describe(plan, &info);
-	double formula = formula_value(text, info.nranks, info.nodes);
+	double formula = hk__formula(text, info.nranks, info.nodes);
 	if (fabs(formula - counted) <= 1e-9)
 		return;
 	if (isnan(formula))

@@ -30,7 +30,7 @@ struct tcp_chan;
 
 /* What an event is about; first member of each. */
 struct tcp_source {
-	enum { TCP_LISTENS, TCP_TIMER, TCP_GREETS, TCP_LINKS } is;
+	enum { TCP_LISTENS, TCP_TIMER, TCP_KICK, TCP_GREETS, TCP_LINKS } is;
 };
 
 /* ---- memory of messages ---- */
@@ -171,8 +171,8 @@ struct tcp {
 	struct hk_net base;
 	struct hk_tcp_spec spec;
 	const struct hk_alloc *alloc;
-	struct tcp_source listens, timer;
-	int epoll_fd, timer_fd, listen_fd;
+	struct tcp_source listens, timer, kick;
+	int epoll_fd, timer_fd, kick_fd, listen_fd;
 	struct sockaddr_storage from[2];	/* of the interface: IPv4, IPv6 */
 	struct tcp_link **links;	/* n * conns; NULL: not used yet */
 	struct hk__array up;		/* struct tcp_link *: those that are up */

@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -46,6 +47,9 @@ static void tcp_event(struct tcp *tcp, const struct epoll_event *event)
 		break;
 	case TCP_TIMER:
 		(void)!read(tcp->timer_fd, &times, sizeof(times)); /* quiet again */
+		break;
+	case TCP_KICK:
+		(void)!read(tcp->kick_fd, &times, sizeof(times));
 		break;
 	case TCP_GREETS:
 		hk__tcp_greet_move(tcp, (struct tcp_greet *)source);
@@ -156,6 +160,13 @@ static enum hk_status tcp_wait(struct hk_net *net, uint64_t timeout_ns)
 	return tcp_look(tcp, timeout_ns);
 }
 
+static void tcp_kick(struct hk_net *net)
+{
+	static const uint64_t one = 1;
+
+	(void)!write(tcp_of(net)->kick_fd, &one, sizeof(one)); /* a full one is readable too */
+}
+
 /* ---- the end ---- */
 
 /* Whether anything is still on its way out. */
@@ -217,6 +228,8 @@ static void tcp_free(struct tcp *tcp)
 		close(tcp->epoll_fd);
 	if (tcp->timer_fd >= 0)
 		close(tcp->timer_fd);
+	if (tcp->kick_fd >= 0)
+		close(tcp->kick_fd);
 	hk__mem_free(alloc, tcp, 1, sizeof(*tcp));
 }
 
@@ -255,6 +268,7 @@ static const struct hk_net_ops tcp_ops = {
 	.wait = tcp_wait,
 	.arm = tcp_arm,
 	.disarm = tcp_disarm,
+	.kick = tcp_kick,
 };
 
 uint64_t hk__tcp_refused(const struct hk_net *net)
@@ -270,7 +284,8 @@ static enum hk_status tcp_set_up(struct tcp *tcp)
 		return HK_ENOMEM;
 	tcp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	tcp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (tcp->epoll_fd < 0 || tcp->timer_fd < 0)
+	tcp->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (tcp->epoll_fd < 0 || tcp->timer_fd < 0 || tcp->kick_fd < 0)
 		return HK_EIO;
 	enum hk_status status = tcp->spec.iface ? hk__tcp_iface(tcp->spec.iface, tcp->from) : HK_OK;
 	if (status == HK_OK)
@@ -279,6 +294,8 @@ static enum hk_status tcp_set_up(struct tcp *tcp)
 		status = hk__tcp_watch(tcp, tcp->listen_fd, EPOLLIN, &tcp->listens, true);
 	if (status == HK_OK)
 		status = hk__tcp_watch(tcp, tcp->timer_fd, EPOLLIN, &tcp->timer, true);
+	if (status == HK_OK)
+		status = hk__tcp_watch(tcp, tcp->kick_fd, EPOLLIN, &tcp->kick, true);
 	return status;
 }
 
@@ -297,7 +314,8 @@ enum hk_status hk__tcp_open(const struct hk_tcp_spec *spec, struct hk_net **net_
 	tcp->alloc = alloc;
 	tcp->listens.is = TCP_LISTENS;
 	tcp->timer.is = TCP_TIMER;
-	tcp->epoll_fd = tcp->timer_fd = -1;
+	tcp->kick.is = TCP_KICK;
+	tcp->epoll_fd = tcp->timer_fd = tcp->kick_fd = -1;
 	tcp->listen_fd = spec->listen_fd;
 	tcp->round = 1;
 	hk__array_init(&tcp->up, alloc, sizeof(struct tcp_link *));

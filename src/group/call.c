@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * call.c - the collectives' entry points: what was asked becomes a request, and
+ * what cannot be meant is refused before anything is begun.
+ */
+#include "group/inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the entry points have in common. */
+struct asked {
+	enum hk_coll coll;
+	const void *in;
+	void *out;
+	uint64_t count;
+	const uint64_t *counts;
+	enum hk_type type;
+	enum hk_redop op;
+	uint32_t root;
+	const uint64_t *in_counts; /* alltoallv */
+	const uint64_t *out_counts;
+};
+
+/* Looks before a call that began the short way goes on the long one. */
+#define AGAIN_LOOKS 256
+
+/* ---- refusals ---- */
+
+static uint64_t sum_of(const uint64_t *counts, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < n; r++)
+		sum += counts[r];
+	return sum;
+}
+
+/* Elements of in and out of this rank. */
+static void asked_lengths(const struct hk_group *group, const struct asked *asked, uint64_t *in_out,
+			  uint64_t *out_out)
+{
+	bool root = !hk__coll_rooted(asked->coll) || asked->root == group->rank;
+	uint64_t one = asked->counts ? asked->counts[group->rank] : asked->count;
+	uint64_t all = asked->counts ? sum_of(asked->counts, group->n) : asked->count * group->n;
+
+	*in_out = *out_out = one;
+	if (asked->coll == HK_COLL_BARRIER)
+		*in_out = *out_out = 0;
+	else if (asked->coll == HK_COLL_ALLGATHER)
+		*out_out = all;
+	else if (asked->coll == HK_COLL_REDUCESCATTER)
+		*in_out = all;
+	else if (asked->coll == HK_COLL_ALLTOALL) {
+		*in_out = asked->in_counts ? sum_of(asked->in_counts, group->n) : all;
+		*out_out = asked->out_counts ? sum_of(asked->out_counts, group->n) : all;
+	} else if (asked->coll == HK_COLL_GATHER)
+		*out_out = root ? all : 0;
+	else if (asked->coll == HK_COLL_SCATTER)
+		*in_out = root ? all : 0;
+	else if (asked->coll == HK_COLL_BROADCAST)
+		*in_out = root ? one : 0;
+	else if (asked->coll == HK_COLL_REDUCE)
+		*out_out = root ? one : 0;
+}
+
+/* Where one buffer lies in the other if they share memory, in elements. */
+static uint64_t asked_offset(const struct hk_group *group, const struct asked *asked)
+{
+	uint64_t before = 0;
+
+	if (hk__coll_vector(asked->coll))
+		return 0;
+	for (uint32_t r = 0; r < group->rank; r++)
+		before += asked->counts ? asked->counts[r] : asked->count;
+	return before;
+}
+
+static enum hk_status asked_check_buffers(struct hk_group *group, const struct asked *asked,
+					  bool *inplace_out)
+{
+	uint64_t in_len, out_len;
+	size_t size = hk_type_size(asked->type);
+	uintptr_t in = (uintptr_t)asked->in, out = (uintptr_t)asked->out;
+	const char *name = hk_coll_name(asked->coll);
+
+	asked_lengths(group, asked, &in_len, &out_len);
+	*inplace_out = false;
+	if (in_len > UINT64_MAX / 16 || out_len > UINT64_MAX / 16)
+		return hk__group_refuse(group, HK_ELIMIT, "%s: more elements than memory has",
+					name);
+	if ((in_len && !in) || (out_len && !out))
+		return hk__group_refuse(group, HK_EINVAL, "%s: `%s` is NULL", name,
+					in_len && !in ? "in" : "out");
+	if (!in_len || !out_len || in >= out + out_len * size || out >= in + in_len * size)
+		return HK_OK;
+	uintptr_t offset = asked_offset(group, asked) * size;
+	bool inside = asked->coll == HK_COLL_REDUCESCATTER || asked->coll == HK_COLL_SCATTER
+			      ? out == in + offset
+			      : in == out + offset;
+	if (!hk__coll_inplace(asked->coll))
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: has no form in place, but the "
+					"buffers overlap",
+					name);
+	if (!inside)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: `in` and `out` overlap, and not as "
+					"in place",
+					name);
+	*inplace_out = true;
+	return HK_OK;
+}
+
+static enum hk_status asked_check(struct hk_group *group, const struct asked *asked)
+{
+	const char *name = hk_coll_name(asked->coll);
+
+	if (!hk_type_size(asked->type))
+		return hk__group_refuse(group, HK_EINVAL, "%s: %d is no type", name,
+					(int)asked->type);
+	if (!hk_redop_valid(asked->type, asked->op))
+		return hk__group_refuse(group, HK_EINVAL, "%s: %s elements have no operation %s",
+					name, hk_type_name(asked->type), hk_redop_name(asked->op));
+	if (asked->root >= group->n)
+		return hk__group_refuse(group, HK_EINVAL, "%s: root %u of %u ranks", name,
+					asked->root, group->n);
+	return HK_OK;
+}
+
+/* The options, whatever version of them the caller knows. */
+static enum hk_status opts_read(struct hk_group *group, const struct hk_opts *opts,
+				struct hk_opts *opts_out)
+{
+	*opts_out = (struct hk_opts)HK_OPTS_INIT;
+	if (!opts)
+		return HK_OK;
+	if (hk__opts_copy(opts_out, sizeof(*opts_out), opts) != HK_OK)
+		return hk__group_refuse(group, HK_EINVAL,
+					"options of an unknown size or version: "
+					"begin with HK_OPTS_INIT");
+	return HK_OK;
+}
+
+/* ---- from call to request ---- */
+
+static enum hk_status request_take_algo(struct hk_group *group, struct hk_request *request,
+					const struct hk_opts *opts)
+{
+	struct hk_algo_info algo;
+	struct hk_plan_info info;
+
+	request->plan = opts->plan;
+	if (opts->plan) {
+		hk_plan_describe(opts->plan, &info);
+		if (info.coll != request->coll || info.nranks != group->n ||
+		    info.root != request->root)
+			return hk__group_refuse(group, HK_EINVAL,
+						"the plan is of %s among %u ranks (root %u), the "
+						"call of %s among %u (root %u)",
+						hk_coll_name(info.coll), info.nranks, info.root,
+						hk_coll_name(request->coll), group->n,
+						request->root);
+		snprintf(request->card.algo, sizeof(request->card.algo), "plan %s", info.algo);
+		return HK_OK;
+	}
+	if (!opts->algo)
+		return HK_OK;
+	if (hk_algo_find(request->coll, opts->algo, &algo) != HK_OK)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s has no algorithm \"%s\": `hocket list` "
+					"shows those it has",
+					hk_coll_name(request->coll), opts->algo);
+	request->algo = algo.name;
+	snprintf(request->card.algo, sizeof(request->card.algo), "%s", algo.name);
+	return HK_OK;
+}
+
+static void request_init(struct hk_request *request, struct hk_group *group,
+			 const struct hk_opts *opts)
+{
+	request->group = group;
+	request->status = HK_INPROGRESS;
+	request->fd = -1;
+	request->timeout_ns = opts->timeout_ns ? opts->timeout_ns : group->timeout_ns;
+	request->card.tag = opts->tag;
+}
+
+static enum hk_status request_fill(struct hk_request *request, struct hk_group *group,
+				   const struct asked *asked, const struct hk_opts *opts)
+{
+	enum hk_status status = asked_check(group, asked);
+
+	request_init(request, group, opts);
+	request->coll = asked->coll;
+	request->root = asked->root;
+	request->call = (struct hk__call){ .in = asked->in,
+					   .out = asked->out,
+					   .sizes = { asked->count, asked->counts },
+					   .type = asked->type,
+					   .op = asked->op,
+					   .factor = opts->factor,
+					   .in_counts = asked->in_counts,
+					   .out_counts = asked->out_counts };
+	request->card.coll = asked->coll;
+	request->card.count = asked->in_counts ? 0 : asked->count;
+	request->card.type = asked->type;
+	request->card.op = asked->op;
+	request->card.root = asked->root;
+	if (status == HK_OK)
+		status = asked_check_buffers(group, asked, &request->inplace);
+	if (status == HK_OK && asked->op == HK_REDOP_PREMULSUM && !opts->factor)
+		status = hk__group_refuse(group, HK_EINVAL,
+					  "%s: premulsum needs options with a "
+					  "factor",
+					  hk_coll_name(asked->coll));
+	if (status == HK_OK && (opts->algo || opts->plan))
+		status = request_take_algo(group, request, opts);
+	request->stage = hk__stage_wanted(request) ? HK__STAGE_AGREE : HK__STAGE_RUN;
+	return status;
+}
+
+static void batch_note(struct hk_group *group, struct hk_request *request)
+{
+	request->next = NULL;
+	if (group->batch_tail)
+		group->batch_tail->next = request;
+	else
+		group->batch = request;
+	group->batch_tail = request;
+}
+
+/* A request that outlives its call: the caller's, or a batch's. */
+static enum hk_status request_keep(struct hk_group *group, const struct hk_request *like,
+				   const struct hk_opts *opts)
+{
+	struct hk_request *request = hk__mem_zalloc(group->alloc, 1, sizeof(*request));
+
+	if (!request)
+		return hk__group_refuse(group, HK_ENOMEM, "no memory for a request");
+	*request = *like;
+	request->kept = opts->request != NULL;
+	enum hk_status status = HK_OK;
+	if (group->batching) {
+		batch_note(group, request);
+	} else {
+		request->deadline = hk__now_ns() + request->timeout_ns;
+		status = hk__group_submit(group, request);
+	}
+	if (status != HK_OK) {
+		hk__mem_free(group->alloc, request, 1, sizeof(*request));
+		return status;
+	}
+	if (opts->request)
+		*opts->request = request;
+	return HK_OK;
+}
+
+static enum hk_status request_go(struct hk_group *group, struct hk_request *request,
+				 const struct hk_opts *opts)
+{
+	if (opts->request || group->batching)
+		return request_keep(group, request, opts);
+	enum hk_status status = hk__group_submit(group, request);
+	return status == HK_OK ? hk__request_await(request, 0) : status;
+}
+
+/* ---- the short way ---- */
+
+static bool asked_like(const struct asked *asked, const struct hk__recent *recent)
+{
+	const struct hk__call *call = &recent->call;
+	uintptr_t in = (uintptr_t)asked->in, out = (uintptr_t)asked->out;
+
+	return recent->program && asked->count == call->sizes.count && asked->type == call->type &&
+	       asked->op == call->op && asked->root == recent->root && !asked->counts &&
+	       !asked->in_counts && (in || !recent->in_bytes) && (out || !recent->out_bytes) &&
+	       (in >= out + recent->out_bytes || out >= in + recent->in_bytes);
+}
+
+/*
+ * A call without options, like the one before, out of place, while nothing else
+ * goes on in the world: its program is known and starts at once. It ends here if
+ * it ends soon; else it becomes a request, begun, and waits as all do.
+ */
+static enum hk_status collective_again(struct hk_group *group, const struct asked *asked)
+{
+	struct hk__recent *recent = &group->recent[asked->coll];
+	struct hk__world *world = group->world;
+	struct hk__program *program = recent->program;
+	enum hk_status status;
+
+	hk__program_restart(program, asked->in, asked->out);
+	group->number++;
+	for (uint32_t look = 0; look < AGAIN_LOOKS; look++) {
+		bool moved;
+
+		if (world->tcp && hk__net_poll(world->net) != HK_OK)
+			break; /* the long way says why */
+		status = hk__program_poll(program, &moved);
+		if (status != HK_INPROGRESS)
+			break;
+	}
+	if (status == HK_OK)
+		return HK_OK;
+	struct hk_request request = { 0 };
+	struct hk_opts opts = HK_OPTS_INIT;
+	enum hk_status filled = request_fill(&request, group, asked, &opts);
+	hk_assert(filled == HK_OK); /* as the call before it */
+	request.program = program;
+	request.card.number = group->number;
+	return hk__group_adopt(group, &request, status);
+}
+
+static void collective_remember(struct hk_group *group, const struct asked *asked,
+				const struct hk_request *request)
+{
+	struct hk__recent *recent = &group->recent[asked->coll];
+	uint64_t in_len, out_len;
+
+	if (asked->counts || asked->in_counts || asked->coll == HK_COLL_BARRIER)
+		return;
+	recent->program = NULL;
+	if (request->algo || request->plan || request->inplace || group->check)
+		return;
+	if (hk__group_bind(group, (struct hk_request *)request, &recent->program) != HK_OK)
+		return;
+	asked_lengths(group, asked, &in_len, &out_len);
+	recent->call = request->call;
+	recent->root = asked->root;
+	recent->in_bytes = in_len * hk_type_size(asked->type);
+	recent->out_bytes = out_len * hk_type_size(asked->type);
+}
+
+static enum hk_status collective(struct hk_group *group, const struct asked *asked,
+				 const struct hk_opts *given)
+{
+	struct hk_request request = { 0 };
+	struct hk_opts opts;
+
+	if (!group)
+		return HK_EINVAL;
+	if (group->failed != HK_OK)
+		return group->failed;
+	if (!given && !group->world->active && !group->world->threaded && !group->batching &&
+	    asked_like(asked, &group->recent[asked->coll]) &&
+	    hk__program_like(group->recent[asked->coll].program, &group->recent[asked->coll].call))
+		return collective_again(group, asked);
+	enum hk_status status = opts_read(group, given, &opts);
+	if (status == HK_OK)
+		status = request_fill(&request, group, asked, &opts);
+	if (status == HK_OK)
+		status = request_go(group, &request, &opts);
+	if (status == HK_OK && !given && !group->world->threaded && !group->batching)
+		collective_remember(group, asked, &request);
+	return status;
+}
+
+/* ---- collectives ---- */
+
+enum hk_status hk_allreduce(struct hk_group *group, const void *in, void *out, uint64_t count,
+			    enum hk_type type, enum hk_redop op, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_ALLREDUCE,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type,
+					   .op = op },
+			  opts);
+}
+
+enum hk_status hk_reduce(struct hk_group *group, const void *in, void *out, uint64_t count,
+			 enum hk_type type, enum hk_redop op, uint32_t root,
+			 const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_REDUCE,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type,
+					   .op = op,
+					   .root = root },
+			  opts);
+}
+
+enum hk_status hk_broadcast(struct hk_group *group, const void *in, void *out, uint64_t count,
+			    enum hk_type type, uint32_t root, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_BROADCAST,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type,
+					   .root = root },
+			  opts);
+}
+
+enum hk_status hk_allgather(struct hk_group *group, const void *in, void *out, uint64_t count,
+			    enum hk_type type, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_ALLGATHER,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type },
+			  opts);
+}
+
+enum hk_status hk_gather(struct hk_group *group, const void *in, void *out, uint64_t count,
+			 enum hk_type type, uint32_t root, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_GATHER,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type,
+					   .root = root },
+			  opts);
+}
+
+enum hk_status hk_reducescatter(struct hk_group *group, const void *in, void *out, uint64_t count,
+				enum hk_type type, enum hk_redop op, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_REDUCESCATTER,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type,
+					   .op = op },
+			  opts);
+}
+
+enum hk_status hk_scatter(struct hk_group *group, const void *in, void *out, uint64_t count,
+			  enum hk_type type, uint32_t root, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_SCATTER,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type,
+					   .root = root },
+			  opts);
+}
+
+enum hk_status hk_alltoall(struct hk_group *group, const void *in, void *out, uint64_t count,
+			   enum hk_type type, const struct hk_opts *opts)
+{
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_ALLTOALL,
+					   .in = in,
+					   .out = out,
+					   .count = count,
+					   .type = type },
+			  opts);
+}
+
+enum hk_status hk_barrier(struct hk_group *group, const struct hk_opts *opts)
+{
+	return collective(group, &(struct asked){ .coll = HK_COLL_BARRIER }, opts);
+}
+
+/* ---- with counts ---- */
+
+static enum hk_status collective_v(struct hk_group *group, const struct asked *asked,
+				   const struct hk_opts *opts)
+{
+	if (!group)
+		return HK_EINVAL;
+	if (!asked->counts)
+		return hk__group_refuse(group, HK_EINVAL, "%sv: `counts` is NULL",
+					hk_coll_name(asked->coll));
+	return collective(group, asked, opts);
+}
+
+enum hk_status hk_allgatherv(struct hk_group *group, const void *in, void *out,
+			     const uint64_t *counts, enum hk_type type, const struct hk_opts *opts)
+{
+	return collective_v(group,
+			    &(struct asked){ .coll = HK_COLL_ALLGATHER,
+					     .in = in,
+					     .out = out,
+					     .counts = counts,
+					     .type = type },
+			    opts);
+}
+
+enum hk_status hk_gatherv(struct hk_group *group, const void *in, void *out, const uint64_t *counts,
+			  enum hk_type type, uint32_t root, const struct hk_opts *opts)
+{
+	return collective_v(group,
+			    &(struct asked){ .coll = HK_COLL_GATHER,
+					     .in = in,
+					     .out = out,
+					     .counts = counts,
+					     .type = type,
+					     .root = root },
+			    opts);
+}
+
+enum hk_status hk_reducescatterv(struct hk_group *group, const void *in, void *out,
+				 const uint64_t *counts, enum hk_type type, enum hk_redop op,
+				 const struct hk_opts *opts)
+{
+	return collective_v(group,
+			    &(struct asked){ .coll = HK_COLL_REDUCESCATTER,
+					     .in = in,
+					     .out = out,
+					     .counts = counts,
+					     .type = type,
+					     .op = op },
+			    opts);
+}
+
+enum hk_status hk_scatterv(struct hk_group *group, const void *in, void *out,
+			   const uint64_t *counts, enum hk_type type, uint32_t root,
+			   const struct hk_opts *opts)
+{
+	return collective_v(group,
+			    &(struct asked){ .coll = HK_COLL_SCATTER,
+					     .in = in,
+					     .out = out,
+					     .counts = counts,
+					     .type = type,
+					     .root = root },
+			    opts);
+}
+
+enum hk_status hk_alltoallv(struct hk_group *group, const void *in, const uint64_t *in_counts,
+			    void *out, const uint64_t *out_counts, enum hk_type type,
+			    const struct hk_opts *opts)
+{
+	if (!group)
+		return HK_EINVAL;
+	if (!in_counts || !out_counts)
+		return hk__group_refuse(group, HK_EINVAL, "alltoallv: counts are NULL");
+	return collective(group,
+			  &(struct asked){ .coll = HK_COLL_ALLTOALL,
+					   .in = in,
+					   .out = out,
+					   .type = type,
+					   .in_counts = in_counts,
+					   .out_counts = out_counts },
+			  opts);
+}
+
+/* ---- point to point ---- */
+
+static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uint64_t count,
+			       enum hk_type type, uint32_t peer, const struct hk_opts *given)
+{
+	const char *name = sends ? "send" : "recv";
+	struct hk_request request = { 0 };
+	struct hk_opts opts;
+
+	if (!group)
+		return HK_EINVAL;
+	if (group->failed != HK_OK)
+		return group->failed;
+	enum hk_status status = opts_read(group, given, &opts);
+	if (status != HK_OK)
+		return status;
+	if (!hk_type_size(type) || peer >= group->n || (count && !at) || count > UINT64_MAX / 16)
+		return hk__group_refuse(group, HK_EINVAL, "%s: %s", name,
+					peer >= group->n      ? "no such rank"
+					: !hk_type_size(type) ? "no such type"
+					: !at		      ? "the buffer is NULL"
+							      : "too many elements");
+	if (opts.algo || opts.plan)
+		return hk__group_refuse(group, HK_EINVAL, "%s: takes no algorithm and no plan",
+					name);
+	request_init(&request, group, &opts);
+	request.transfers = true;
+	request.peer = peer;
+	request.transfer = (struct hk__transfer){ .sends = sends,
+						  .at = at,
+						  .left = count * hk_type_size(type) };
+	return request_go(group, &request, &opts);
+}
+
+enum hk_status hk_send(struct hk_group *group, const void *in, uint64_t count, enum hk_type type,
+		       uint32_t peer, const struct hk_opts *opts)
+{
+	return transfer(group, true, (void *)in, count, type, peer, opts);
+}
+
+enum hk_status hk_recv(struct hk_group *group, void *out, uint64_t count, enum hk_type type,
+		       uint32_t peer, const struct hk_opts *opts)
+{
+	return transfer(group, false, out, count, type, peer, opts);
+}
+
+/* ---- batches ---- */
+
+enum hk_status hk_batch_begin(struct hk_group *group)
+{
+	if (!group)
+		return HK_EINVAL;
+	if (group->batching)
+		return hk__group_refuse(group, HK_EINVAL, "a batch has begun already");
+	group->batching = true;
+	return group->failed;
+}
+
+void hk__batch_drop(struct hk_group *group)
+{
+	while (group->batch) {
+		struct hk_request *request = group->batch;
+
+		group->batch = request->next;
+		if (!request->kept)
+			hk_request_free(request);
+	}
+	group->batch_tail = NULL;
+	group->batching = false;
+}
+
+enum hk_status hk_batch_end(struct hk_group *group)
+{
+	enum hk_status status = HK_OK;
+	struct hk_request *request, *waited = NULL;
+
+	if (!group)
+		return HK_EINVAL;
+	if (!group->batching)
+		return hk__group_refuse(group, HK_EINVAL, "no batch has begun");
+	group->batching = false;
+	request = group->batch;
+	group->batch = group->batch_tail = NULL;
+	uint64_t now = request ? hk__now_ns() : 0;
+	while (request) {
+		struct hk_request *next = request->next;
+		enum hk_status one;
+
+		request->deadline = now + request->timeout_ns;
+		one = hk__group_submit(group, request);
+		status = status == HK_OK ? one : status;
+		if (!request->kept) {
+			request->waited = waited;
+			waited = request;
+		}
+		request = next;
+	}
+	while (waited) {
+		struct hk_request *next = waited->waited;
+		enum hk_status one = waited->status == HK_INPROGRESS ? hk__request_await(waited, 0)
+								     : waited->status;
+
+		status = status == HK_OK ? one : status;
+		hk_request_free(waited);
+		waited = next;
+	}
+	return status;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c - groups: made, split, asked and freed. */
+#include "group/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS_MAX 1024u
+
+extern char **environ;
+
+/* ---- one group ---- */
+
+/* Machines of the group, if their ranks are consecutive: what two-level plans need. */
+static enum hk_status group_find_nodes(struct hk_group *group)
+{
+	const uint32_t *node = group->world->node;
+	uint32_t runs = 1, distinct = 1;
+
+	for (uint32_t r = 1; r < group->n; r++) {
+		uint32_t here = node[hk__chans_rank(&group->chans, r)];
+		bool seen = false;
+
+		runs += here != node[hk__chans_rank(&group->chans, r - 1)];
+		for (uint32_t s = 0; s < r && !seen; s++)
+			seen = node[hk__chans_rank(&group->chans, s)] == here;
+		distinct += !seen;
+	}
+	group->nodes = distinct;
+	if (distinct == 1 || runs != distinct)
+		return HK_OK;
+	group->node_sizes = hk__mem_zalloc(group->alloc, distinct, sizeof(uint32_t));
+	if (!group->node_sizes)
+		return HK_ENOMEM;
+	for (uint32_t r = 0, at = 0; r < group->n; r++) {
+		if (r > 0 && node[hk__chans_rank(&group->chans, r)] !=
+				     node[hk__chans_rank(&group->chans, r - 1)])
+			at++;
+		group->node_sizes[at]++;
+	}
+	return HK_OK;
+}
+
+static bool group_is_even(const struct hk_group *group)
+{
+	for (uint32_t i = 1; group->node_sizes && i < group->nodes; i++) {
+		if (group->node_sizes[i] != group->node_sizes[0])
+			return false;
+	}
+	return group->node_sizes != NULL;
+}
+
+static void group_fini(void *ctx)
+{
+	struct hk_group *group = ctx;
+
+	hk__group_unbind(group);
+	hk__chans_fini(&group->chans);
+}
+
+static void group_destroy(struct hk_group *group)
+{
+	struct hk__world *world = group->world;
+	const struct hk_alloc *alloc = group->alloc;
+
+	hk__world_run(world, group_fini, group);
+	hk__mem_free(alloc, group->ranks, group->n, sizeof(uint32_t));
+	if (group->node_sizes)
+		hk__mem_free(alloc, group->node_sizes, group->nodes, sizeof(uint32_t));
+	hk__mem_free(alloc, group, 1, sizeof(*group));
+	hk__world_unref(world);
+}
+
+struct group_spec {
+	struct hk__world *world; /* one reference of it is the group's */
+	uint32_t rank;
+	uint32_t n;
+	uint32_t *ranks; /* becomes the group's */
+	uint32_t context;
+	uint64_t timeout_ns;
+	bool check;
+};
+
+static enum hk_status group_make(const struct group_spec *spec, struct hk_group **group_out)
+{
+	struct hk__world *world = spec->world;
+	struct hk_group *group = hk__mem_zalloc(world->alloc, 1, sizeof(*group));
+
+	if (!group) {
+		hk__mem_free(world->alloc, spec->ranks, spec->n, sizeof(uint32_t));
+		hk__world_unref(world);
+		return HK_ENOMEM;
+	}
+	group->world = world;
+	group->alloc = world->alloc;
+	group->rank = spec->rank;
+	group->n = spec->n;
+	group->ranks = spec->ranks;
+	group->timeout_ns = spec->timeout_ns;
+	group->check = spec->check;
+	hk__array_init(&group->bound, group->alloc, sizeof(struct hk__bound));
+	hk__chans_init(&group->chans, group->alloc);
+	group->chans.net = world->net;
+	group->chans.context = spec->context;
+	group->chans.ranks = spec->ranks;
+	group->chans.slots = WORLD_SLOTS;
+	group->chans.slot_bytes = WORLD_SLOT_BYTES;
+	if (group_find_nodes(group) != HK_OK) {
+		group_destroy(group);
+		return HK_ENOMEM;
+	}
+	hk__fabric_view_init(&group->view, group->n, group->nodes, group_is_even(group),
+			     world->shm != NULL, (double)world->crowd);
+	*group_out = group;
+	return HK_OK;
+}
+
+/* ---- making ---- */
+
+static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why *why,
+				struct hk_group_opts *opts_out)
+{
+	*opts_out = (struct hk_group_opts)HK_GROUP_OPTS_INIT;
+	if (given && hk__opts_copy(opts_out, sizeof(*opts_out), given) != HK_OK)
+		return hk__why(why, HK_EINVAL,
+			       "options of an unknown size or version: begin with "
+			       "HK_GROUP_OPTS_INIT");
+	if (!opts_out->alloc)
+		opts_out->alloc = &hk__alloc_default;
+	return HK_OK;
+}
+
+static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_why *why,
+				   struct hk_group **group_out)
+{
+	struct hk__boot_spec boot_spec;
+	struct hk__group_env env;
+	struct hk__boot boot;
+	struct hk__world *world;
+	enum hk_status status = hk__boot_environment(opts, environ, why, &boot_spec);
+
+	if (status == HK_OK)
+		status = hk__group_environment(opts, environ, why, &env);
+	if (status != HK_OK)
+		return status;
+	boot_spec.share = env.net != HK__NET_TCP;
+	boot_spec.segment_bytes = hk__world_segment_bytes();
+	boot_spec.alloc = opts->alloc;
+	status = hk__boot_join(&boot_spec, why, &boot);
+	if (status != HK_OK)
+		return status;
+	struct hk__world_spec world_spec = { .net = env.net,
+					     .iface = boot_spec.iface[0] ? boot_spec.iface : NULL,
+					     .timeout_ns = env.timeout_ns,
+					     .alloc = opts->alloc };
+	status = hk__world_create(&world_spec, &boot, why, &world);
+	if (status != HK_OK)
+		return status;
+	struct group_spec spec = { .world = world,
+				   .rank = world->rank,
+				   .n = world->n,
+				   .timeout_ns = env.timeout_ns,
+				   .check = env.check };
+	status = group_make(&spec, group_out);
+	if (status == HK_OK && env.progress) {
+		status = hk__world_start_thread(world);
+		if (status != HK_OK)
+			group_destroy(*group_out);
+	}
+	return status == HK_OK ? HK_OK : hk__why(why, status, "%s", hk_status_text(status));
+}
+
+enum hk_status hk_group_create(const struct hk_group_opts *given, struct hk_why *why,
+			       struct hk_group **group_out)
+{
+	struct hk_group_opts opts;
+	enum hk_status status = opts_read(given, why, &opts);
+
+	if (status != HK_OK)
+		return status;
+	if (!group_out)
+		return hk__why(why, HK_EINVAL, "group_out is NULL");
+	*group_out = NULL;
+	return group_create(&opts, why, group_out);
+}
+
+/* A group for each of the worlds; they are its groups' own from here on. */
+static enum hk_status threads_make(struct hk__world **worlds, uint32_t nranks,
+				   const struct hk__group_env *env, struct hk_group **groups_out)
+{
+	enum hk_status status = HK_OK;
+
+	for (uint32_t r = 0; r < nranks; r++) {
+		struct group_spec spec = { .world = worlds[r],
+					   .rank = r,
+					   .n = nranks,
+					   .timeout_ns = env->timeout_ns,
+					   .check = env->check };
+
+		if (status != HK_OK) {
+			hk__world_unref(worlds[r]);
+			continue;
+		}
+		status = group_make(&spec, &groups_out[r]);
+		if (status == HK_OK && env->progress)
+			status = hk__world_start_thread(worlds[r]);
+	}
+	for (uint32_t r = 0; r < nranks && status != HK_OK; r++) {
+		if (groups_out[r])
+			group_destroy(groups_out[r]);
+		groups_out[r] = NULL;
+	}
+	return status;
+}
+
+enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *given,
+				struct hk_why *why, struct hk_group **groups_out)
+{
+	struct hk_group_opts opts;
+	struct hk__group_env env;
+	enum hk_status status = opts_read(given, why, &opts);
+
+	if (status == HK_OK)
+		status = hk__group_environment(&opts, environ, why, &env);
+	if (status != HK_OK)
+		return status;
+	if (!groups_out || nranks == 0 || nranks > THREADS_MAX)
+		return hk__why(why, HK_EINVAL, "%u ranks as threads: 1 to %u can be", nranks,
+			       THREADS_MAX);
+	struct hk__world_spec spec = { .net = env.net,
+				       .timeout_ns = env.timeout_ns,
+				       .alloc = opts.alloc };
+	struct hk__world **worlds = hk__mem_zalloc(opts.alloc, nranks, sizeof(*worlds));
+	if (!worlds)
+		return hk__why(why, HK_ENOMEM, "no memory for %u ranks", nranks);
+	memset(groups_out, 0, nranks * sizeof(struct hk_group *));
+	status = hk__world_create_threads(&spec, nranks, why, worlds);
+	if (status == HK_OK) {
+		status = threads_make(worlds, nranks, &env, groups_out);
+		if (status != HK_OK)
+			hk__why(why, status, "%s", hk_status_text(status));
+	}
+	hk__mem_free(opts.alloc, worlds, nranks, sizeof(*worlds));
+	return status;
+}
+
+/* ---- splitting ---- */
+
+struct seat {
+	uint32_t color, order, context, rank;
+};
+
+static int seat_compare(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* The new group's ranks, from where all ranks want to sit; seats are reordered. */
+static enum hk_status split_make(struct hk_group *group, struct seat *seats, uint32_t color,
+				 uint32_t context, struct hk_group **group_out)
+{
+	struct group_spec spec = { .world = group->world,
+				   .context = context,
+				   .timeout_ns = group->timeout_ns,
+				   .check = group->check };
+
+	for (uint32_t r = 0; r < group->n; r++) {
+		if (seats[r].color == color)
+			seats[spec.n++] = seats[r];
+	}
+	qsort(seats, spec.n, sizeof(*seats), seat_compare);
+	spec.ranks = hk__mem_zalloc(group->alloc, spec.n, sizeof(uint32_t));
+	if (!spec.ranks)
+		return hk__group_refuse(group, HK_ENOMEM, "no memory for a group of %u", spec.n);
+	for (uint32_t i = 0; i < spec.n; i++) {
+		spec.ranks[i] = hk__chans_rank(&group->chans, seats[i].rank);
+		if (seats[i].rank == group->rank)
+			spec.rank = i;
+	}
+	group->world->refs++;
+	return group_make(&spec, group_out);
+}
+
+enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t order,
+			      struct hk_group **group_out)
+{
+	if (!group || !group_out)
+		return HK_EINVAL;
+	*group_out = NULL;
+	if (group->batching)
+		return hk__group_refuse(group, HK_EINVAL, "split inside a batch");
+	struct seat own = { color, order, group->world->next_context, group->rank };
+	struct seat *seats = hk__mem_zalloc(group->alloc, group->n, sizeof(*seats));
+	if (!seats)
+		return hk__group_refuse(group, HK_ENOMEM, "no memory to split a group");
+	enum hk_status status =
+		hk_allgather(group, &own, seats, sizeof(own) / 4, HK_TYPE_UINT32, NULL);
+	uint32_t context = 0;
+	for (uint32_t r = 0; r < group->n && status == HK_OK; r++) {
+		context = seats[r].context > context ? seats[r].context : context;
+		seats[r].rank = r; /* whatever a peer says */
+	}
+	if (status == HK_OK) {
+		/* Above all that any two of these ranks have used. */
+		group->world->next_context = context + 1;
+		if (color != HK_NONE)
+			status = split_make(group, seats, color, context, group_out);
+	}
+	hk__mem_free(group->alloc, seats, group->n, sizeof(*seats));
+	return status;
+}
+
+/* ---- the rest ---- */
+
+void hk_group_free(struct hk_group *group)
+{
+	if (!group)
+		return;
+	hk__batch_drop(group);
+	/* So that nobody's last messages are cut off. */
+	if (group->failed == HK_OK && group->n > 1)
+		(void)!hk_barrier(group, NULL);
+	group_destroy(group);
+}
+
+uint32_t hk_group_rank(const struct hk_group *group)
+{
+	return group->rank;
+}
+
+uint32_t hk_group_size(const struct hk_group *group)
+{
+	return group->n;
+}
+
+const char *hk_group_why(const struct hk_group *group)
+{
+	return group->why.text;
+}
+
+/* ---- memory ---- */
+
+enum hk_status hk_mem_alloc(struct hk_group *group, size_t bytes, void **mem_out)
+{
+	if (!group || !mem_out)
+		return HK_EINVAL;
+	*mem_out = NULL;
+	struct hk__world *world = group->world;
+	hk__world_lock(world);
+	enum hk_status status = world->shm ? hk__heap_get(&world->heap, bytes, mem_out)
+					   : hk__heap_plain(bytes, mem_out);
+	hk__world_unlock(world);
+	if (status != HK_OK)
+		return hk__group_refuse(group, status,
+					"cannot allocate %zu bytes of shared memory: "
+					"%s",
+					bytes, hk_status_text(status));
+	return HK_OK;
+}
+
+void hk_mem_free(struct hk_group *group, void *mem)
+{
+	struct hk__world *world = group ? group->world : NULL;
+
+	if (!world || !mem)
+		return;
+	hk__world_lock(world);
+	if (!world->shm)
+		free(mem);
+	else
+		hk_assert(hk__heap_put(&world->heap, mem)); /* not from hk_mem_alloc */
+	hk__world_unlock(world);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inside.h - the inside of a group.
+ *
+ *   world    what the groups of one rank share: nets, memory, who makes progress
+ *   group    ranks, their channels, their programs, and a queue of operations
+ *   request  one operation, from its call to its end
+ *
+ * Operations of a group run one after the other, in the order of their calls;
+ * each rank starts the next when its own part of the one before is over, so
+ * ranks may be operations apart. Transfers between two ranks run beside them.
+ * Groups of one world move on together, whichever of them is waited for.
+ */
+#ifndef HK_GROUP_INSIDE_H
+#define HK_GROUP_INSIDE_H
+
+#include "exec/exec.h"
+#include "exec/wait.h"
+#include "group/boot.h"
+#include "group/heap.h"
+#include "model/select.h"
+
+#include <hocket/group.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A channel's room is about a core's own cache: see world.c. */
+#define WORLD_SLOTS 8u
+#define WORLD_SLOT_BYTES (128u << 10)
+
+/* ---- worlds (world.c) ---- */
+
+/* What ranks that are threads of one process share. */
+struct hk__commons {
+	_Atomic uint32_t refs;
+	uint32_t n;
+	char *memory;			/* n segments */
+	size_t bytes;
+	struct sockaddr_storage *addrs;	/* by rank, if they talk over TCP */
+	socklen_t *addr_lens;
+	const struct hk_alloc *alloc;
+};
+
+struct hk__world {
+	const struct hk_alloc *alloc;
+	uint32_t rank;
+	uint32_t n;
+	uint32_t refs;			/* groups */
+	struct hk__boot boot;
+	struct hk__commons *commons;	/* NULL: ranks are processes */
+	size_t segment_bytes;
+	void **segments;		/* by rank; what is mapped */
+	bool *is_near;			/* by rank */
+	uint32_t *node;			/* by rank */
+	struct hk_net *shm, *tcp, *mux;
+	struct hk_net *net;		/* the one of them to use */
+	struct hk__heap heap;
+	uint32_t spins, yields;
+	uint32_t crowd;			/* ranks of this machine */
+	uint32_t next_context;
+	struct hk_group *active;	/* groups with something to do */
+
+	/* The progress thread, if there is one: then nobody else touches nets. */
+	bool threaded;
+	bool stopping;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t over;		/* some request, or job, is over */
+	struct hk__job *jobs;
+};
+
+/* Something to be done by whoever touches nets. */
+struct hk__job {
+	void (*run)(void *ctx);
+	void *ctx;
+	bool over;
+	struct hk__job *next;
+};
+
+struct hk__world_spec {
+	enum hk__group_net net;
+	const char *iface;
+	uint64_t timeout_ns;
+	const struct hk_alloc *alloc;
+};
+
+/* From a bootstrap, which becomes the world's own, even if this fails. */
+enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__boot *boot,
+				struct hk_why *why, struct hk__world **world_out);
+enum hk_status hk__world_create_threads(const struct hk__world_spec *spec, uint32_t n,
+					struct hk_why *why, struct hk__world **worlds_out);
+void hk__world_unref(struct hk__world *world);
+/* Takes what a net has to say about its last failure; "" if nothing. */
+void hk__world_why(struct hk__world *world, struct hk_why *why_out);
+size_t hk__world_segment_bytes(void);
+
+/* ---- progress (progress.c, thread.c) ---- */
+
+void hk__world_progress(struct hk__world *world, bool *moved_out);
+enum hk_status hk__world_start_thread(struct hk__world *world);
+void hk__world_stop_thread(struct hk__world *world);
+/* Runs it where nets may be touched, and waits for it. */
+void hk__world_run(struct hk__world *world, void (*run)(void *ctx), void *ctx);
+void hk__world_lock(struct hk__world *world);
+void hk__world_unlock(struct hk__world *world);
+
+/* ---- requests ---- */
+
+enum hk__stage {
+	HK__STAGE_AGREE,		/* do all ranks call the same? */
+	HK__STAGE_REPORT,		/* they do not: who calls what */
+	HK__STAGE_RUN
+};
+
+/* What a call is, as far as ranks have to agree; of fixed size, for messages. */
+struct hk__card {
+	uint64_t number;		/* of the operation in its group */
+	uint64_t count;
+	uint64_t counts;		/* hash of counts */
+	uint32_t coll;
+	uint32_t type;
+	uint32_t op;
+	uint32_t root;
+	uint32_t tag;
+	char algo[20];
+};
+
+/* Three numbers whose minimum tells: the cards' hash, its complement, ~longest. */
+#define HK__AGREE_WORDS 3u
+
+struct hk_request {
+	struct hk_request *next;
+	struct hk_group *group;
+	enum hk_status status;		/* HK_INPROGRESS until it is over */
+	bool queued;
+	bool kept;			/* the caller frees it */
+	struct hk_request *waited;	/* of a batch: the next to wait for */
+	uint64_t timeout_ns;
+	uint64_t deadline;		/* 0: no clock was read yet */
+	int fd;				/* -1: nobody asked */
+
+	/* A transfer. */
+	bool transfers;
+	uint32_t peer;
+	struct hk__transfer transfer;
+
+	/* A collective. */
+	enum hk_coll coll;
+	uint32_t root;
+	const char *algo;		/* the library's name of it; NULL: chosen */
+	bool inplace;
+	const struct hk_plan *plan;	/* the caller's own */
+	struct hk__call call;
+	struct hk__program *program;	/* NULL: not begun */
+	enum hk__stage stage;
+	uint64_t words[HK__AGREE_WORDS], least[HK__AGREE_WORDS];
+	struct hk__card card;
+	struct hk__card *cards;		/* of all ranks, when they differ */
+};
+
+/* ---- groups ---- */
+
+/* A plan that is bound and ready. */
+struct hk__bound {
+	enum hk_coll coll;
+	const char *algo;		/* the library's; NULL: a plan of the caller's */
+	uint32_t root;
+	const struct hk_plan *given;
+	struct hk_plan *plan;		/* owned; NULL where given */
+	struct hk__program *program;
+	bool inplace;			/* proved for that too */
+};
+
+#define HK__CLASSES 48u			/* sizes by their logarithm */
+
+/* The last plain call of a collective: one like it need not be looked at again. */
+struct hk__recent {
+	struct hk__program *program;	/* NULL: there was none */
+	struct hk__call call;
+	uint32_t root;
+	uint64_t in_bytes, out_bytes;
+};
+
+struct hk_group {
+	struct hk__world *world;
+	const struct hk_alloc *alloc;
+	uint32_t rank;
+	uint32_t n;
+	uint32_t *ranks;		/* of the world; NULL: the same */
+	uint32_t nodes;			/* machines */
+	uint32_t *node_sizes;		/* if ranks of a machine are consecutive; else NULL */
+	struct hk__fabric_view view;
+	struct hk__chans chans;
+	struct hk__array bound;		/* struct hk__bound */
+	/* Chosen so far, by collective and size: index into bound + 1; rooted: root 0. */
+	uint32_t chosen[HK_COLL_COUNT][HK__CLASSES];
+	struct hk__recent recent[HK_COLL_COUNT];
+	uint32_t agree_bound;		/* index + 1 */
+	uint32_t report_bound;
+
+	uint64_t timeout_ns;
+	bool check;
+	uint64_t number;		/* operations so far */
+	enum hk_status failed;		/* after which nothing is begun */
+	struct hk_why why;
+
+	struct hk_request *head, *tail;	/* collectives, in order */
+	struct hk_request *transfers, *transfers_tail;
+	uint32_t pass;			/* of progress, to keep transfers of a channel in order */
+	bool is_active;
+	struct hk_group *next_active;
+
+	bool batching;			/* calls are noted, not begun */
+	struct hk_request *batch, *batch_tail;
+};
+
+/* bind.c: the program for a request, made when it is first needed. */
+enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request,
+			      struct hk__program **program_out);
+/* The programs that agree on a call, and tell calls apart. */
+enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage,
+				    struct hk__program **program_out);
+/* The one place where an algorithm is chosen. */
+void hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
+		      struct hk_algo_info *algo_out);
+void hk__group_unbind(struct hk_group *group);
+
+/* call.c: what a batch has noted is never begun */
+void hk__batch_drop(struct hk_group *group);
+
+/* progress.c */
+enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *request);
+/* A collective that was begun already, with the status of its last poll. */
+enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *request,
+			       enum hk_status polled);
+enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
+void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text);
+enum hk_status hk__group_refuse(struct hk_group *group, enum hk_status status, const char *fmt, ...)
+	HK_PRINTF(3, 4);
+
+/* agree.c */
+bool hk__stage_wanted(const struct hk_request *request);
+void hk__agree_prepare(struct hk_request *request);
+/* What the ranks called, in one line. */
+void hk__agree_explain(const struct hk_request *request, struct hk_why *why_out);
+
+#endif

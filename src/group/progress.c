@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress.c - the life of a request: submitted, moved on, over. Whoever waits
+ * for one moves all of the world's on.
+ */
+#include "group/inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* ---- failure ---- */
+
+enum hk_status hk__group_refuse(struct hk_group *group, enum hk_status status, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(group->why.text, sizeof(group->why.text), fmt, args);
+	va_end(args);
+	return status;
+}
+
+static void request_over(struct hk_request *request, enum hk_status status)
+{
+	static const uint64_t one = 1;
+
+	request->status = status;
+	request->queued = false;
+	if (request->fd >= 0)
+		(void)!write(request->fd, &one, sizeof(one)); /* a full one is readable too */
+}
+
+static void queue_fail(struct hk_request **head, struct hk_request **tail, enum hk_status status)
+{
+	for (struct hk_request *request = *head; request;) {
+		struct hk_request *next = request->next;
+
+		request_over(request, status);
+		request = next;
+	}
+	*head = *tail = NULL;
+}
+
+/* Nothing of this group goes on. */
+void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text)
+{
+	if (group->failed == HK_OK) {
+		group->failed = status;
+		snprintf(group->why.text, sizeof(group->why.text), "%s", text);
+	}
+	queue_fail(&group->head, &group->tail, status);
+	queue_fail(&group->transfers, &group->transfers_tail, status);
+}
+
+static void request_describe(const struct hk_request *request, struct hk__text *text)
+{
+	if (request->transfers) {
+		hk__text_add(text, "%s rank %u", request->transfer.sends ? "send to" : "recv from",
+			     request->peer);
+		return;
+	}
+	hk__text_add(text, "%s number %llu", hk_coll_name(request->coll),
+		     (unsigned long long)request->card.number);
+	if (request->coll != HK_COLL_BARRIER)
+		hk__text_add(text, " (%llu x %s)", (unsigned long long)request->card.count,
+			     hk_type_name((enum hk_type)request->card.type));
+}
+
+static void request_fail(struct hk_request *request, enum hk_status status)
+{
+	struct hk_group *group = request->group;
+	char line[HK_WHY_MAX];
+	struct hk__text text;
+	struct hk_why why;
+
+	hk__text_init(&text, line, sizeof(line));
+	hk__text_add(&text, "rank %u: ", group->rank);
+	request_describe(request, &text);
+	hk__world_why(group->world, &why);
+	if (why.text[0])
+		hk__text_add(&text, ": %s", why.text);
+	else
+		hk__text_add(&text, ": %s", hk_status_text(status));
+	hk__group_fail(group, status, line);
+}
+
+static void request_time_out(struct hk_request *request)
+{
+	struct hk_group *group = request->group;
+	char line[HK_WHY_MAX];
+	struct hk__text text;
+
+	hk__text_init(&text, line, sizeof(line));
+	hk__text_add(&text, "rank %u: ", group->rank);
+	request_describe(request, &text);
+	hk__text_add(&text, " not finished in %.3g s", (double)request->timeout_ns / 1e9);
+	if (request->program) {
+		hk__text_add(&text, ": ");
+		hk__program_describe(request->program, &text);
+	} else if (!request->transfers) {
+		hk__text_add(&text, ": waits for operations before it");
+	}
+	hk__group_fail(group, HK_ETIMEDOUT, line);
+}
+
+/* ---- one collective ---- */
+
+static enum hk_status stage_begin(struct hk_request *request)
+{
+	struct hk_group *group = request->group;
+	struct hk__program *program;
+	struct hk__call call;
+	enum hk_status status;
+
+	if (request->stage == HK__STAGE_RUN) {
+		status = hk__group_bind(group, request, &program);
+		call = request->call;
+	} else if (request->stage == HK__STAGE_AGREE) {
+		hk__agree_prepare(request);
+		status = hk__group_bind_agree(group, request->stage, &program);
+		call = (struct hk__call){ .in = request->words,
+					  .out = request->least,
+					  .sizes = { HK__AGREE_WORDS, NULL },
+					  .type = HK_TYPE_UINT64,
+					  .op = HK_REDOP_MIN };
+	} else {
+		request->cards = hk__mem_zalloc(group->alloc, group->n, sizeof(struct hk__card));
+		status = request->cards ? hk__group_bind_agree(group, request->stage, &program)
+					: HK_ENOMEM;
+		call = (struct hk__call){ .in = &request->card,
+					  .out = request->cards,
+					  .sizes = { sizeof(struct hk__card), NULL },
+					  .type = HK_TYPE_UINT8,
+					  .op = HK_REDOP_SUM };
+	}
+	if (status == HK_OK)
+		status = hk__program_start(program, &call);
+	request->program = status == HK_OK ? program : NULL;
+	return status;
+}
+
+/* A stage is over: the next one, or the end. */
+static enum hk_status stage_end(struct hk_request *request)
+{
+	struct hk_group *group = request->group;
+	struct hk_why why;
+
+	request->program = NULL;
+	if (request->stage == HK__STAGE_RUN)
+		return HK_OK;
+	if (request->stage == HK__STAGE_AGREE) {
+		if (request->call.in_counts)
+			request->call.sizes.count = ~request->least[2];
+		bool same = request->least[0] == ~request->least[1];
+		request->stage = same ? HK__STAGE_RUN : HK__STAGE_REPORT;
+		return HK_INPROGRESS;
+	}
+	hk__agree_explain(request, &why);
+	hk__mem_free(group->alloc, request->cards, group->n, sizeof(struct hk__card));
+	request->cards = NULL;
+	hk__group_fail(group, HK_EMISMATCH, why.text);
+	return HK_EMISMATCH;
+}
+
+static enum hk_status collective_poll(struct hk_request *request, bool *moved)
+{
+	enum hk_status status;
+
+	do {
+		bool stepped = false;
+
+		status = request->program ? HK_OK : stage_begin(request);
+		if (status == HK_OK)
+			status = hk__program_poll(request->program, &stepped);
+		*moved |= stepped;
+		if (status != HK_OK)
+			return status;
+		status = stage_end(request);
+	} while (status == HK_INPROGRESS);
+	return status;
+}
+
+/* ---- all of a group ---- */
+
+static void group_poll_collectives(struct hk_group *group, bool *moved)
+{
+	while (group->head) {
+		struct hk_request *request = group->head;
+		enum hk_status status = collective_poll(request, moved);
+
+		if (status == HK_INPROGRESS)
+			return;
+		*moved = true;
+		if (status != HK_OK) {
+			request_fail(request, status);
+			return;
+		}
+		group->head = request->next;
+		if (!group->head)
+			group->tail = NULL;
+		request_over(request, HK_OK);
+	}
+}
+
+static enum hk_status transfer_poll(struct hk_request *request, bool *moved)
+{
+	struct hk_group *group = request->group;
+	struct hk_chan *chan = request->transfer.chan;
+
+	if (!chan) {
+		enum hk_status status =
+			hk__chans_get(&group->chans, request->transfer.sends, request->peer,
+				      request->card.tag, HK_NONE, &request->transfer.chan);
+
+		if (status != HK_OK)
+			return status;
+		chan = request->transfer.chan;
+	}
+	/* One that came before on the same channel is not done. */
+	if (chan->pass == group->pass)
+		return HK_INPROGRESS;
+	bool stepped;
+	enum hk_status status = hk__transfer_poll(&request->transfer, &stepped);
+	*moved |= stepped;
+	if (status == HK_INPROGRESS)
+		chan->pass = group->pass;
+	return status;
+}
+
+static void group_poll_transfers(struct hk_group *group, bool *moved)
+{
+	struct hk_request **link = &group->transfers, *last = NULL;
+
+	group->pass++;
+	while (*link) {
+		struct hk_request *request = *link;
+		enum hk_status status = transfer_poll(request, moved);
+
+		if (status == HK_INPROGRESS) {
+			last = request;
+			link = &request->next;
+			continue;
+		}
+		*moved = true;
+		if (status != HK_OK) {
+			request_fail(request, status);
+			return;
+		}
+		*link = request->next;
+		request_over(request, HK_OK);
+	}
+	group->transfers_tail = last;
+}
+
+void hk__world_progress(struct hk__world *world, bool *moved_out)
+{
+	struct hk_group **link = &world->active;
+	enum hk_status status = hk__net_poll(world->net);
+
+	*moved_out = false;
+	while (*link) {
+		struct hk_group *group = *link;
+
+		if (status != HK_OK && group->head)
+			request_fail(group->head, status);
+		else if (status != HK_OK && group->transfers)
+			request_fail(group->transfers, status);
+		if (group->head)
+			group_poll_collectives(group, moved_out);
+		if (group->transfers)
+			group_poll_transfers(group, moved_out);
+		if (group->head || group->transfers) {
+			link = &group->next_active;
+		} else {
+			group->is_active = false;
+			*link = group->next_active;
+		}
+	}
+}
+
+/* ---- submitting ---- */
+
+static void group_enqueue(struct hk_group *group, struct hk_request *request)
+{
+	struct hk_request **head = request->transfers ? &group->transfers : &group->head;
+	struct hk_request **tail = request->transfers ? &group->transfers_tail : &group->tail;
+
+	request->next = NULL;
+	request->queued = true;
+	if (*tail)
+		(*tail)->next = request;
+	else
+		*head = request;
+	*tail = request;
+	if (!group->is_active) {
+		group->is_active = true;
+		group->next_active = group->world->active;
+		group->world->active = group;
+	}
+}
+
+enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *request)
+{
+	struct hk__world *world = group->world;
+	enum hk_status status;
+
+	hk__world_lock(world);
+	status = group->failed;
+	if (status == HK_OK) {
+		request->status = HK_INPROGRESS;
+		if (!request->transfers)
+			request->card.number = ++group->number;
+		group_enqueue(group, request);
+	} else {
+		request->status = status;
+	}
+	hk__world_unlock(world);
+	if (world->threaded)
+		hk__net_kick(world->net);
+	return status;
+}
+
+/* ---- waiting ---- */
+
+static enum hk_status await_thread(struct hk_request *request, uint64_t timeout_ns)
+{
+	struct hk__world *world = request->group->world;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (time_t)(timeout_ns / 1000000000);
+	until.tv_nsec += (long)(timeout_ns % 1000000000);
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	while (request->status == HK_INPROGRESS) {
+		if (pthread_cond_timedwait(&world->over, &world->lock, &until) == ETIMEDOUT)
+			return HK_ETIMEDOUT;
+	}
+	return HK_OK;
+}
+
+static enum hk_status await_here(struct hk_request *request, uint64_t timeout_ns)
+{
+	struct hk__world *world = request->group->world;
+	struct hk__wait wait = { .net = world->net,
+				 .spins = world->spins,
+				 .yields = world->yields,
+				 .timeout_ns = timeout_ns };
+
+	for (;;) {
+		bool moved;
+
+		hk__world_progress(world, &moved);
+		if (request->status != HK_INPROGRESS)
+			return HK_OK;
+		enum hk_status status = hk__wait_step(&wait, moved);
+		if (status != HK_OK)
+			return status;
+	}
+}
+
+/* What is left of the time a request was given. */
+static uint64_t request_left(struct hk_request *request)
+{
+	if (!request->deadline)
+		return request->timeout_ns;
+	uint64_t now = hk__now_ns();
+	return now < request->deadline ? request->deadline - now : 0;
+}
+
+/* timeout_ns 0: until the deadline of the call, and then it has failed. */
+enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns)
+{
+	struct hk__world *world = request->group->world;
+	uint64_t left = request_left(request);
+	bool ends = timeout_ns == 0 || timeout_ns >= left;
+	enum hk_status status = HK_OK;
+
+	hk__world_lock(world);
+	if (request->status == HK_INPROGRESS) {
+		status = world->threaded ? await_thread(request, ends ? left : timeout_ns)
+					 : await_here(request, ends ? left : timeout_ns);
+		if (status == HK_ETIMEDOUT && ends)
+			request_time_out(request);
+		else if (status != HK_OK && status != HK_ETIMEDOUT)
+			request_fail(request, status);
+	}
+	status = request->status;
+	hk__world_unlock(world);
+	return status;
+}
+
+enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *request,
+			       enum hk_status polled)
+{
+	group_enqueue(group, request);
+	if (polled != HK_INPROGRESS)
+		request_fail(request, polled);
+	return hk__request_await(request, 0);
+}
+
+/* ---- what users hold ---- */
+
+enum hk_status hk_request_wait(struct hk_request *request, uint64_t timeout_ns)
+{
+	if (!request)
+		return HK_EINVAL;
+	if (!request->queued && request->status == HK_INPROGRESS)
+		return hk__group_refuse(request->group, HK_EINVAL,
+					"the batch of this request has not ended");
+	return hk__request_await(request, timeout_ns);
+}
+
+enum hk_status hk_request_test(struct hk_request *request)
+{
+	struct hk__world *world;
+	bool moved;
+
+	if (!request)
+		return HK_EINVAL;
+	world = request->group->world;
+	hk__world_lock(world);
+	if (!world->threaded && request->status == HK_INPROGRESS && request->queued)
+		hk__world_progress(world, &moved);
+	if (request->status == HK_INPROGRESS && request->queued && request_left(request) == 0)
+		request_time_out(request);
+	enum hk_status status = request->status;
+	hk__world_unlock(world);
+	return status;
+}
+
+enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)
+{
+	struct hk__world *world;
+	enum hk_status status;
+
+	if (!request || !fd_out)
+		return HK_EINVAL;
+	world = request->group->world;
+	status = hk__world_start_thread(world);
+	if (status != HK_OK)
+		return hk__group_refuse(request->group, status, "cannot start a progress thread");
+	hk__world_lock(world);
+	if (request->fd < 0) {
+		request->fd = eventfd(request->status != HK_INPROGRESS, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (request->fd < 0)
+			status = hk__group_refuse(request->group, HK_EIO,
+						  "cannot make an eventfd: %s", strerror(errno));
+	}
+	*fd_out = request->fd;
+	hk__world_unlock(world);
+	return status;
+}
+
+void hk_request_free(struct hk_request *request)
+{
+	if (!request)
+		return;
+	if (request->queued)
+		(void)hk__request_await(request, 0);
+	if (request->fd >= 0)
+		close(request->fd);
+	hk__mem_free(request->group->alloc, request, 1, sizeof(*request));
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * world.c - nets and memory of a rank, from what the bootstrap found, or for
+ * threads of one process.
+ *
+ * A segment is room for channels and a heap. Only pages that are used are real,
+ * so both are generous.
+ *
+ * Slots: writing a ring of slots about as large as a core's own cache (L2, a
+ * MiB or so) pushes what is written out to the cache that cores share, where
+ * the reader gets it at twice the speed of a line still dirty in the writer's
+ * own cache (docs/ARCHITECTURE.md). Hence 8 of 128 KiB.
+ */
+#include "group/inside.h"
+#include "net/mux/mux.h"
+#include "net/shm/shm.h"
+#include "net/tcp/tcp.h"
+
+#include <arpa/inet.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORLD_CHANNELS ((size_t)2 << 30)
+/* Ranks that are threads are for tests and small things: they share one mapping. */
+#define WORLD_THREAD_CHANNELS ((size_t)256 << 20)
+#define WORLD_THREAD_HEAP ((size_t)256 << 20)
+
+size_t hk__world_segment_bytes(void)
+{
+	return WORLD_CHANNELS + HK_MEM_MAX;
+}
+
+static void commons_unref(struct hk__commons *commons)
+{
+	if (!commons || atomic_fetch_sub(&commons->refs, 1) > 1)
+		return;
+	hk__shm_segment_unmap(commons->memory, commons->bytes * commons->n);
+	hk__mem_free(commons->alloc, commons->addrs, commons->n, sizeof(*commons->addrs));
+	hk__mem_free(commons->alloc, commons->addr_lens, commons->n, sizeof(socklen_t));
+	hk__mem_free(commons->alloc, commons, 1, sizeof(*commons));
+}
+
+void hk__world_unref(struct hk__world *world)
+{
+	if (!world || --world->refs > 0)
+		return;
+	hk__world_stop_thread(world);
+	hk__net_close(world->mux);
+	hk__net_close(world->tcp);
+	hk__net_close(world->shm);
+	for (uint32_t r = 0; !world->commons && world->segments && r < world->n; r++)
+		hk__shm_segment_unmap(world->segments[r], world->segment_bytes);
+	commons_unref(world->commons);
+	hk__heap_fini(&world->heap);
+	hk__mem_free(world->alloc, world->segments, world->n, sizeof(void *));
+	hk__mem_free(world->alloc, world->is_near, world->n, sizeof(bool));
+	hk__mem_free(world->alloc, world->node, world->n, sizeof(uint32_t));
+	if (world->commons && world->boot.listen_fd >= 0)
+		close(world->boot.listen_fd);
+	hk__boot_leave(&world->boot);
+	pthread_mutex_destroy(&world->lock);
+	pthread_cond_destroy(&world->over);
+	hk__mem_free(world->alloc, world, 1, sizeof(*world));
+}
+
+void hk__world_why(struct hk__world *world, struct hk_why *why_out)
+{
+	struct hk_net *nets[] = { world->mux, world->tcp, world->shm };
+
+	why_out->text[0] = '\0';
+	for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
+		if (!nets[i] || !nets[i]->why.text[0])
+			continue;
+		*why_out = nets[i]->why;
+		nets[i]->why.text[0] = '\0';
+	}
+}
+
+/* ---- what nets ask for ---- */
+
+static void *world_segment(void *ctx, uint32_t rank)
+{
+	struct hk__world *world = ctx;
+	const struct hk__boot *boot = &world->boot;
+
+	if (world->commons)
+		return world->commons->memory + rank * world->segment_bytes;
+	if (!world->is_near[rank] || boot->segment_fd < 0)
+		return NULL;
+	if (!world->segments[rank] &&
+	    hk__shm_segment_map(boot->segment_fd, boot->peers[rank].local * world->segment_bytes,
+				world->segment_bytes, &world->segments[rank]) != HK_OK)
+		return NULL;
+	return world->segments[rank];
+}
+
+static int world_bell(void *ctx, uint32_t rank)
+{
+	const struct hk__boot *boot = &((struct hk__world *)ctx)->boot;
+
+	return boot->bells ? boot->bells[boot->peers[rank].local] : -1;
+}
+
+static enum hk_status world_address(void *ctx, uint32_t rank, struct sockaddr_storage *addr_out,
+				    socklen_t *len_out)
+{
+	const struct hk__world *world = ctx;
+
+	*addr_out = world->commons ? world->commons->addrs[rank] : world->boot.peers[rank].addr;
+	*len_out =
+		world->commons ? world->commons->addr_lens[rank] : world->boot.peers[rank].addr_len;
+	return HK_OK;
+}
+
+/* ---- opening nets ---- */
+
+static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, struct hk_why *why)
+{
+	struct hk_shm_spec spec = { .rank = world->rank,
+				    .n = world->n,
+				    .bytes = world->segment_bytes,
+				    .heap_at = heap_at,
+				    .segment = world_segment,
+				    .bell = world_bell,
+				    .ctx = world,
+				    .alloc = world->alloc };
+	enum hk_status status = hk__shm_open(&spec, &world->shm);
+
+	if (status != HK_OK)
+		return hk__why(why, status, "cannot open shared memory: %s",
+			       hk_status_text(status));
+	hk__heap_init(&world->heap, world->alloc,
+		      (char *)world_segment(world, world->rank) + heap_at,
+		      world->segment_bytes - heap_at);
+	return HK_OK;
+}
+
+static enum hk_status world_open_tcp(struct hk__world *world, const struct hk__world_spec *opts,
+				     struct hk_why *why)
+{
+	struct hk_tcp_spec spec = { .rank = world->rank,
+				    .n = world->n,
+				    .listen_fd = world->boot.listen_fd,
+				    .address = world_address,
+				    .ctx = world,
+				    .connect_timeout_ns = opts->timeout_ns,
+				    .iface = opts->iface,
+				    .alloc = world->alloc };
+
+	memcpy(spec.key, world->boot.key, sizeof(spec.key));
+	enum hk_status status = hk__tcp_open(&spec, &world->tcp);
+	if (status != HK_OK)
+		return hk__why(why, status, "cannot open TCP: %s", hk_status_text(status));
+	world->boot.listen_fd = -1; /* the net's now */
+	return HK_OK;
+}
+
+static enum hk_status world_open_nets(struct hk__world *world, const struct hk__world_spec *opts,
+				      bool shares, size_t heap_at, struct hk_why *why)
+{
+	uint32_t near = 0;
+	enum hk_status status = HK_OK;
+
+	for (uint32_t r = 0; r < world->n; r++)
+		near += world->is_near[r];
+	if (shares)
+		status = world_open_shm(world, heap_at, why);
+	if (status == HK_OK && (!shares || near < world->n))
+		status = world_open_tcp(world, opts, why);
+	if (status == HK_OK && world->shm && world->tcp) {
+		struct hk_mux_spec spec = { .near = world->shm,
+					    .far = world->tcp,
+					    .is_near = world->is_near,
+					    .alloc = world->alloc };
+
+		status = hk__mux_open(&spec, &world->mux);
+	}
+	world->net = world->mux ? world->mux : world->tcp ? world->tcp : world->shm;
+	return status;
+}
+
+/* ---- how to wait ---- */
+
+static void world_set_patience(struct hk__world *world, uint32_t near)
+{
+	cpu_set_t cpus;
+	uint32_t cores = 1;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		cores = (uint32_t)CPU_COUNT(&cpus);
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	/* A rank that is bound to a core has that one; the others have theirs. */
+	if (cores == 1 && online > 1)
+		cores = (uint32_t)online;
+	world->crowd = (near + cores - 1) / cores;
+	world->spins = near <= cores ? 4000 : 30;
+	world->yields = near <= cores ? 100 : 30;
+}
+
+/* ---- worlds ---- */
+
+static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank, uint32_t n)
+{
+	struct hk__world *world = hk__mem_zalloc(alloc, 1, sizeof(*world));
+
+	if (!world)
+		return NULL;
+	*world = (struct hk__world){
+		.alloc = alloc, .rank = rank, .n = n, .refs = 1, .next_context = 1
+	};
+	world->boot.listen_fd = world->boot.segment_fd = -1;
+	pthread_mutex_init(&world->lock, NULL);
+	pthread_cond_init(&world->over, NULL);
+	hk__heap_init(&world->heap, alloc, NULL, 0);
+	world->segments = hk__mem_zalloc(alloc, n, sizeof(void *));
+	world->is_near = hk__mem_zalloc(alloc, n, sizeof(bool));
+	world->node = hk__mem_zalloc(alloc, n, sizeof(uint32_t));
+	if (world->segments && world->is_near && world->node)
+		return world;
+	hk__world_unref(world);
+	return NULL;
+}
+
+enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__boot *boot,
+				struct hk_why *why, struct hk__world **world_out)
+{
+	bool shares = spec->net != HK__NET_TCP;
+	struct hk__world *world = world_alloc(spec->alloc, boot->rank, boot->n);
+
+	if (!world) {
+		hk__boot_leave(boot);
+		return hk__why(why, HK_ENOMEM, "no memory for a group of %u ranks", boot->n);
+	}
+	world->boot = *boot;
+	memset(boot, 0, sizeof(*boot));
+	world->segment_bytes = hk__world_segment_bytes();
+	for (uint32_t r = 0; r < world->n; r++) {
+		world->node[r] = world->boot.peers[r].node;
+		world->is_near[r] = world->node[r] == world->boot.peers[world->rank].node;
+	}
+	if (spec->net == HK__NET_SHM && world->boot.nnodes > 1) {
+		hk__why(why, HK_EINVAL,
+			"net \"shm\" cannot reach ranks on %u machines: use \"auto\" or \"tcp\"",
+			world->boot.nnodes);
+		hk__world_unref(world);
+		return HK_EINVAL;
+	}
+	world_set_patience(world, world->boot.nlocal);
+	enum hk_status status = world_open_nets(world, spec, shares, WORLD_CHANNELS, why);
+	if (status != HK_OK) {
+		hk__world_unref(world);
+		return status;
+	}
+	*world_out = world;
+	return HK_OK;
+}
+
+/* ---- threads ---- */
+
+static enum hk_status commons_create(const struct hk_alloc *alloc, uint32_t n,
+				     struct hk__commons **commons_out)
+{
+	struct hk__commons *commons = hk__mem_zalloc(alloc, 1, sizeof(*commons));
+	enum hk_status status = HK_OK;
+	void *memory = NULL;
+	int fd = -1;
+
+	if (!commons)
+		return HK_ENOMEM;
+	*commons = (struct hk__commons){ .n = n,
+					 .bytes = WORLD_THREAD_CHANNELS + WORLD_THREAD_HEAP,
+					 .alloc = alloc };
+	atomic_store(&commons->refs, 1);
+	commons->addrs = hk__mem_zalloc(alloc, n, sizeof(*commons->addrs));
+	commons->addr_lens = hk__mem_zalloc(alloc, n, sizeof(socklen_t));
+	if (!commons->addrs || !commons->addr_lens)
+		status = HK_ENOMEM;
+	if (status == HK_OK)
+		status = hk__shm_segment_create(commons->bytes * n, &fd);
+	if (status == HK_OK)
+		status = hk__shm_segment_map(fd, 0, commons->bytes * n, &memory);
+	commons->memory = memory;
+	if (fd >= 0)
+		close(fd);
+	if (status != HK_OK) {
+		commons_unref(commons);
+		return status;
+	}
+	*commons_out = commons;
+	return HK_OK;
+}
+
+/* Every rank listens on loopback. */
+static enum hk_status commons_listen(struct hk__commons *commons, uint32_t rank, int *fd_out)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	enum hk_status status = hk__tcp_listen((const struct sockaddr *)&any, sizeof(any), fd_out);
+
+	commons->addr_lens[rank] = sizeof(commons->addrs[rank]);
+	if (status == HK_OK && getsockname(*fd_out, (struct sockaddr *)&commons->addrs[rank],
+					   &commons->addr_lens[rank]) != 0)
+		status = HK_EIO;
+	return status;
+}
+
+static enum hk_status world_create_thread(const struct hk__world_spec *spec, uint32_t rank,
+					  struct hk__commons *commons, struct hk__world **world_out)
+{
+	struct hk__world *world = world_alloc(spec->alloc, rank, commons->n);
+	enum hk_status status = HK_OK;
+
+	if (!world)
+		return HK_ENOMEM;
+	atomic_fetch_add(&commons->refs, 1);
+	world->commons = commons;
+	world->segment_bytes = commons->bytes;
+	for (uint32_t r = 0; r < world->n; r++)
+		world->is_near[r] = true;
+	world_set_patience(world, world->n);
+	if (spec->net == HK__NET_TCP)
+		status = commons_listen(commons, rank, &world->boot.listen_fd);
+	if (status != HK_OK) {
+		hk__world_unref(world);
+		return status;
+	}
+	*world_out = world;
+	return HK_OK;
+}
+
+enum hk_status hk__world_create_threads(const struct hk__world_spec *spec, uint32_t n,
+					struct hk_why *why, struct hk__world **worlds_out)
+{
+	bool shares = spec->net != HK__NET_TCP;
+	struct hk__commons *commons;
+	unsigned char key[HK__KEY_BYTES];
+	enum hk_status status = commons_create(spec->alloc, n, &commons);
+
+	if (status != HK_OK)
+		return hk__why(why, status, "no shared memory for %u ranks", n);
+	if (hk__auth_ready() == HK_OK)
+		hk__auth_nonce(key);
+	else
+		status = hk__why(why, HK_EIO, "the system has no randomness for a key");
+	for (uint32_t r = 0; r < n && status == HK_OK; r++) {
+		status = world_create_thread(spec, r, commons, &worlds_out[r]);
+		if (status != HK_OK)
+			hk__why(why, status, "cannot make rank %u: %s", r, hk_status_text(status));
+	}
+	/* All addresses are known before anybody may want one. */
+	for (uint32_t r = 0; r < n && status == HK_OK; r++) {
+		memcpy(worlds_out[r]->boot.key, key, sizeof(key));
+		status = world_open_nets(worlds_out[r], spec, shares, WORLD_THREAD_CHANNELS, why);
+	}
+	commons_unref(commons);
+	for (uint32_t r = 0; r < n && status != HK_OK; r++)
+		hk__world_unref(worlds_out[r]);
+	return status;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mux.c - channels belong to the nets below, which are called for messages
+ * directly; here are only the calls about a whole net.
+ */
+#include "net/mux/mux.h"
+
+#include <errno.h>
+#include <poll.h>
+
+struct mux {
+	struct hk_net base;
+	struct hk_mux_spec spec;
+	const struct hk_alloc *alloc;
+	uint32_t turn;
+	bool armed;
+	struct pollfd fds[2];
+};
+
+/* A look at sockets is a system call; memory is looked at far more often. */
+#define MUX_FAR_EVERY 8u
+
+/* Without a descriptor of the near net nobody sleeps long. */
+#define MUX_BLIND_NS UINT64_C(200000)
+
+static struct mux *mux_of(struct hk_net *net)
+{
+	return (struct mux *)net;
+}
+
+static void mux_close(struct hk_net *net)
+{
+	hk__mem_free(mux_of(net)->alloc, net, 1, sizeof(struct mux));
+}
+
+static struct hk_net *mux_way(struct hk_net *net, uint32_t peer)
+{
+	struct mux *mux = mux_of(net);
+
+	return mux->spec.is_near[peer] ? mux->spec.near : mux->spec.far;
+}
+
+static enum hk_status mux_chan_send(struct hk_net *net, const struct hk_chan_spec *spec,
+				    struct hk_chan **chan_out)
+{
+	return hk__chan_open_send(mux_way(net, spec->key.peer), spec, chan_out);
+}
+
+static enum hk_status mux_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
+				    struct hk_chan **chan_out)
+{
+	return hk__chan_open_recv(mux_way(net, spec->key.peer), spec, chan_out);
+}
+
+static enum hk_status mux_poll(struct hk_net *net)
+{
+	struct mux *mux = mux_of(net);
+
+	if (mux->turn++ % MUX_FAR_EVERY)
+		return HK_OK;
+	return hk__net_poll(mux->spec.far);
+}
+
+static void mux_disarm(struct hk_net *net)
+{
+	struct mux *mux = mux_of(net);
+
+	mux->spec.near->ops->disarm(mux->spec.near);
+	mux->spec.far->ops->disarm(mux->spec.far);
+	mux->armed = false;
+}
+
+static enum hk_status mux_wait(struct hk_net *net, uint64_t timeout_ns)
+{
+	struct mux *mux = mux_of(net);
+
+	mux->turn = 0; /* the look before and after sleep is at both */
+	if (!mux->armed) {
+		mux->fds[0] =
+			(struct pollfd){ mux->spec.near->ops->arm(mux->spec.near), POLLIN, 0 };
+		mux->fds[1] = (struct pollfd){ mux->spec.far->ops->arm(mux->spec.far), POLLIN, 0 };
+		mux->armed = true;
+		return HK_OK;
+	}
+	if (mux->fds[0].fd < 0 && timeout_ns > MUX_BLIND_NS)
+		timeout_ns = MUX_BLIND_NS;
+	struct timespec timeout = { (time_t)(timeout_ns / 1000000000),
+				    (long)(timeout_ns % 1000000000) };
+	int ready = ppoll(mux->fds, 2, &timeout, NULL);
+	mux_disarm(net);
+	if (ready < 0 && errno != EINTR)
+		return hk__why(&net->why, HK_EIO, "poll(2) failed with error %d", errno);
+	return HK_OK;
+}
+
+static int mux_arm(struct hk_net *net)
+{
+	(void)net; /* two descriptors are not one; nobody stacks on this */
+	return -1;
+}
+
+static void mux_kick(struct hk_net *net)
+{
+	mux_of(net)->spec.far->ops->kick(mux_of(net)->spec.far);
+}
+
+/* No channel is of this net. */
+static void mux_none(void)
+{
+	hk_assert(!"a channel of two nets");
+}
+
+static void mux_chan_close(struct hk_chan *chan)
+{
+	(void)chan;
+	mux_none();
+}
+
+static enum hk_status mux_reserve(struct hk_chan *chan, uint32_t len, void **slot_out)
+{
+	(void)chan, (void)len, (void)slot_out;
+	mux_none();
+	return HK_EINVAL;
+}
+
+static void mux_post(struct hk_chan *chan, uint32_t len, uint32_t kind)
+{
+	(void)chan, (void)len, (void)kind;
+	mux_none();
+}
+
+static bool mux_lendable(const struct hk_chan *chan, const void *data, uint32_t len)
+{
+	(void)chan, (void)data, (void)len;
+	mux_none();
+	return false;
+}
+
+static enum hk_status mux_lend(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
+			       bool *done_out)
+{
+	(void)chan, (void)data, (void)len, (void)kind, (void)done_out;
+	mux_none();
+	return HK_EINVAL;
+}
+
+static bool mux_lent(struct hk_chan *chan)
+{
+	(void)chan;
+	mux_none();
+	return false;
+}
+
+static enum hk_status mux_peek(struct hk_chan *chan, struct hk_message *message_out)
+{
+	(void)chan, (void)message_out;
+	mux_none();
+	return HK_EINVAL;
+}
+
+static enum hk_status mux_take(struct hk_chan *chan, void *dst, uint32_t cap,
+			       struct hk_message *message_out, bool *done_out)
+{
+	(void)chan, (void)dst, (void)cap, (void)message_out, (void)done_out;
+	mux_none();
+	return HK_EINVAL;
+}
+
+static const struct hk_net_ops mux_ops = {
+	.size = sizeof(struct hk_net_ops),
+	.name = "shm+tcp",
+	.close = mux_close,
+	.chan_send = mux_chan_send,
+	.chan_recv = mux_chan_recv,
+	.chan_close = mux_chan_close,
+	.reserve = mux_reserve,
+	.post = mux_post,
+	.lendable = mux_lendable,
+	.lend = mux_lend,
+	.lent = mux_lent,
+	.peek = mux_peek,
+	.release = mux_chan_close,
+	.take = mux_take,
+	.poll = mux_poll,
+	.wait = mux_wait,
+	.arm = mux_arm,
+	.disarm = mux_disarm,
+	.kick = mux_kick,
+};
+
+enum hk_status hk__mux_open(const struct hk_mux_spec *spec, struct hk_net **net_out)
+{
+	const struct hk_alloc *alloc = spec->alloc ? spec->alloc : &hk__alloc_default;
+	struct mux *mux = hk__mem_zalloc(alloc, 1, sizeof(*mux));
+
+	if (!mux)
+		return HK_ENOMEM;
+	*mux = (struct mux){
+		.base = { .ops = &mux_ops, .rank = spec->near->rank, .n = spec->near->n },
+		.spec = *spec,
+		.alloc = alloc
+	};
+	*net_out = &mux->base;
+	return HK_OK;
+}
