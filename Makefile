@@ -8,7 +8,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 
-SOURCES = $(shell find src cli test fuzz -name '*.c')
+SOURCES = $(shell find src cli test fuzz bench -name '*.c')
 
 # $(call configure,PRESET), $(call build,PRESET), $(call check,PRESET)
 configure = cmake --preset $(1) --log-level=WARNING >/dev/null
@@ -72,6 +72,12 @@ mutants: ## breaks every plan in every way and prints what was refused
 	@$(call build,default) --target prop_mutation
 	@build/test/prop_mutation
 
+bench-peers: ## beside Open MPI, MPICH, Gloo and the machine's limits, into docs/; 15 minutes
+	@scripts/setup build peers
+	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -C bench
+	@bench/compare --docs
+
 check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
@@ -82,5 +88,5 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants check-fresh \
-	clean help
+.PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
+	check-fresh clean help

@@ -60,8 +60,7 @@ static void run(const struct peer_job *job)
 					 MPI_COMM_WORLD);
 		break;
 	case PEER_ALLTOALL:
-		MPI_Alltoall(job->in, count, MPI_FLOAT, job->out, count, MPI_FLOAT,
-			     MPI_COMM_WORLD);
+		MPI_Alltoall(job->in, count, MPI_FLOAT, job->out, count, MPI_FLOAT, MPI_COMM_WORLD);
 		break;
 	case PEER_BROADCAST:
 		MPI_Bcast(job->out, count, MPI_FLOAT, job->root, MPI_COMM_WORLD);

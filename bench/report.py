@@ -158,41 +158,49 @@ INTRO = """\
 <!-- Written by bench/compare; do not edit. -->
 # Hocket beside its peers
 
-`%s` measured all of this in one run, on %s. Times are microseconds of one operation: the %s
-of %d batches in each of %d rounds. In a round every contestant has its turn, in another order each time. A ratio above 1
-is Hocket's; a limit is what the machine allows.
+    %s
+
+measured all of this in one run, on %s. Times
+are microseconds of one operation: the %s of %d batches in each round. In a round every
+contestant has its turn, in another order each time. A ratio above 1 is in favour of Hocket; a limit
+is what the machine allows.
 
 %s
-* Elements are fp32, reductions are sums, buffers are apart (a broadcast has one), every result was checked.
-* Bytes are those of nccl-tests: of the vector for allreduce and broadcast, of all blocks for the others; a block has
-  at least one element.
-* An operation takes as long as it takes the slowest rank. The root of a broadcast goes from rank to rank: else it would
-  run ahead, and what is measured would be room for messages.
-* Where there are as many cores as ranks every rank is bound to its own, else none is, and Open MPI is told that it is
-  oversubscribed, which makes it yield.
-* Open MPI and MPICH choose their transport in shared memory; for TCP Open MPI has `btl tcp,self`, for all pairs of ranks.
-  Gloo has TCP only. Its reduce-scatter is left out: it overwrites what it has yet to send, and gives wrong sums.
+* Elements are fp32, reductions are sums, buffers are apart (a broadcast has one), and every result
+  was checked.
+* Bytes are those of nccl-tests: of the vector for allreduce and broadcast, of all blocks for the
+  others. A block has at least one element.
+* An operation takes as long as it takes the slowest rank. The root of a broadcast goes from rank to
+  rank: else it would run ahead, and what is measured would be room for messages.
+* Where there are as many cores as ranks every rank is bound to its own. Else none is, and Open MPI
+  is told so, which makes it yield.
+* In shared memory Open MPI and MPICH choose how. For TCP over loopback Open MPI has `btl tcp,self`
+  and MPICH `UCX_TLS=tcp,self`, for all pairs of ranks; between namespaces Open MPI chooses, and
+  MPICH is not started. Gloo has TCP only. Its reduce-scatter is left out: it overwrites what it has
+  yet to send, and gives wrong sums.
 * *registered* is Hocket with buffers of hk_mem_alloc(3).
-* The limit in shared memory is two processes that exchange two lines of cache, or the bytes all ranks must read and
-  write, at the speed at which all cores copy (memcpy), whichever is longer: for n ranks and N bytes N (3n - 1) for
-  allreduce, 2nN for allgather and alltoall, N (n + 1) for reduce-scatter, 2N (n - 1) for broadcast. Of TCP it is what must
-  cross between the two hosts, through one plain socket in both directions at once (broadcast: in one).
+* The limit in shared memory is the time in which two processes exchange two lines of cache or, if
+  longer, the one in which two cores copy (memcpy) as many bytes as all ranks must read and write:
+  for n ranks and N bytes (3n - 1) N for allreduce, 2n N for allgather and alltoall, (n + 1) N for
+  reduce-scatter, 2 (n - 1) N for broadcast. The limit of TCP is what must cross between two hosts,
+  through one plain socket: in both directions at once; for broadcast in one.
 """
 
 
 def markdown(result, command, stat):
-    versions = "".join("* %s: %s\n" % (NAMES[who], text)
-                       for who, text in sorted(result["versions"].items()) if who != "hocket-registered")
+    versions = "".join("* %s\n" % text for who, text in sorted(result["versions"].items())
+                       if who != "hocket-registered")
     text = INTRO % (command, result["machine"], "least" if stat is min else "median",
-                    result["batches"], result["rounds"], versions)
+                    result["batches"], versions)
     if result["foreign"]:
-        text += "* Other programs had %.1f%% of the cores meanwhile (median of all runs; at most %.1f%%).\n" % (
+        text += "* Other programs had %.1f%% of the cores (median of runs; at most %.1f%%).\n" % (
             100 * median(result["foreign"]), 100 * max(result["foreign"]))
     for name, who, what in result["failures"]:
         text += "* %s failed at %s in %s.\n" % (NAMES.get(who, who), what or "its run", name)
     for scenario in result["scenarios"]:
         times = Times(scenario, result["cores"], stat)
         text += "\n## %s: %s\n\n" % (scenario["name"], scenario["text"])
+        text += "%d rounds.\n\n" % scenario["rounds"]
         text += times_table(times) + means_table(times)
     return text
 
@@ -213,14 +221,17 @@ text { font: 13px system-ui, sans-serif; fill: #24292f; }
 .dot.openmpi { fill: #0969da; } .dot.mpich { fill: #8250df; } .dot.gloo { fill: #1a7f37; }
 .dot.limit { fill: none; }
 @media (prefers-color-scheme: dark) {
-text { fill: #e6edf3; } .small { fill: #9198a1; } .ground { fill: #0d1117; } .grid { stroke: #30363d; }
-.hocket, .hocket-registered { stroke: #ff7b72; } .openmpi { stroke: #58a6ff; } .mpich { stroke: #bc8cff; }
+text { fill: #e6edf3; } .small { fill: #9198a1; }
+.ground { fill: #0d1117; } .grid { stroke: #30363d; }
+.hocket, .hocket-registered { stroke: #ff7b72; }
+.openmpi { stroke: #58a6ff; } .mpich { stroke: #bc8cff; }
 .gloo { stroke: #3fb950; } .limit { stroke: #9198a1; }
 .dot.hocket, .dot.hocket-registered { fill: #ff7b72; } .dot.openmpi { fill: #58a6ff; }
 .dot.mpich { fill: #bc8cff; } .dot.gloo { fill: #3fb950; } .dot.limit { fill: none; }
 }
 """
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 480, 400, 62, 44, 14, 46
+PLOTTED = {"shm2": "2 ranks, shared memory", "tcp2": "2 ranks, TCP over loopback"}
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 480, 400, 66, 44, 28, 46
 
 
 class Panel:
@@ -228,7 +239,7 @@ class Panel:
 
     def __init__(self, times, x):
         self.x = x
-        self.title = times.scenario["text"]
+        self.title = PLOTTED[times.scenario["name"]]
         sizes = [size for coll, size in times.rows() if coll == "allreduce"]
         self.curves = []
         for who in times.contestants() + ["limit"]:
@@ -248,7 +259,8 @@ class Panel:
                 HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM))
 
     def axes(self):
-        out = ['<text class="title" x="%d" y="24">allreduce, %s</text>' % (self.x + LEFT, self.title)]
+        out = ['<text class="title" x="%d" y="24">allreduce, %s</text>'
+               % (self.x + LEFT, self.title)]
         right = self.x + WIDTH - RIGHT
         for power in range(self.low, self.high + 1):
             y = self.at(2 ** self.first, 10.0 ** power)[1]
@@ -260,7 +272,7 @@ class Panel:
             x = self.at(2 ** power, 10.0 ** self.low)[0]
             out.append('<path class="grid" d="M%.1f %dV%d"/>' % (x, TOP, HEIGHT - BOTTOM))
             out.append('<text class="small" x="%.1f" y="%d" text-anchor="middle">%s</text>'
-                       % (x, HEIGHT - BOTTOM + 18, bytes_text(2 ** power).replace("iB", "").replace(" B", "")))
+                       % (x, HEIGHT - BOTTOM + 18, bytes_text(2 ** power)))
         return out
 
     def lines(self):
@@ -274,7 +286,7 @@ class Panel:
         return out
 
 
-def legend(names, width):
+def legend(names):
     out = []
     x = LEFT
     for who in names:
@@ -282,8 +294,7 @@ def legend(names, width):
             who, NAMES.get(who))
         out.append('<path class="line %s" d="M%d %dh26"/>' % (who, x, HEIGHT + 8))
         out.append('<text x="%d" y="%d">%s</text>' % (x + 32, HEIGHT + 12, text))
-        x += 32 + 8 * len(text) + 22
-    assert x < width + 200
+        x += 32 + 7 * len(text) + 26
     return out
 
 
@@ -292,7 +303,7 @@ def plot(result):
     panels = []
     for scenario in result["scenarios"]:
         times = Times(scenario, result["cores"], median)
-        if scenario["name"] in ("shm2", "tcp2") and any(c == "allreduce" for c, _ in times.rows()):
+        if scenario["name"] in PLOTTED and any(c == "allreduce" for c, _ in times.rows()):
             panels.append(Panel(times, WIDTH * len(panels)))
     width, height = WIDTH * max(1, len(panels)), HEIGHT + 30
     names = [who for panel in panels for who, _ in panel.curves]
@@ -303,4 +314,4 @@ def plot(result):
            '<rect class="ground" width="%d" height="%d" rx="6"/>' % (width, height)]
     for panel in panels:
         out += panel.axes() + panel.lines()
-    return "\n".join(out + legend(names, width) + ["</svg>"]) + "\n"
+    return "\n".join(out + legend(names) + ["</svg>"]) + "\n"
