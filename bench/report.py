@@ -219,7 +219,6 @@ text { font: 13px system-ui, sans-serif; fill: #24292f; }
 .limit { stroke: #6e7781; stroke-dasharray: 2 4; }
 .dot { stroke: none; } .dot.hocket, .dot.hocket-registered { fill: #cf222e; }
 .dot.openmpi { fill: #0969da; } .dot.mpich { fill: #8250df; } .dot.gloo { fill: #1a7f37; }
-.dot.limit { fill: none; }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3; } .small { fill: #9198a1; }
 .ground { fill: #0d1117; } .grid { stroke: #30363d; }
@@ -227,7 +226,7 @@ text { fill: #e6edf3; } .small { fill: #9198a1; }
 .openmpi { stroke: #58a6ff; } .mpich { stroke: #bc8cff; }
 .gloo { stroke: #3fb950; } .limit { stroke: #9198a1; }
 .dot.hocket, .dot.hocket-registered { fill: #ff7b72; } .dot.openmpi { fill: #58a6ff; }
-.dot.mpich { fill: #bc8cff; } .dot.gloo { fill: #3fb950; } .dot.limit { fill: none; }
+.dot.mpich { fill: #bc8cff; } .dot.gloo { fill: #3fb950; }
 }
 """
 PLOTTED = {"shm2": "2 ranks, shared memory", "tcp2": "2 ranks, TCP over loopback"}
@@ -281,8 +280,9 @@ class Panel:
             places = [self.at(size, us) for size, us in points]
             path = "L".join("%.1f %.1f" % place for place in places)
             out.append('<path class="line %s" d="M%s"/>' % (who, path))
-            out += ['<circle class="dot %s" cx="%.1f" cy="%.1f" r="3"/>' % (who, x, y)
-                    for x, y in places]
+            if who != "limit":
+                out += ['<circle class="dot %s" cx="%.1f" cy="%.1f" r="3"/>' % (who, x, y)
+                        for x, y in places]
         return out
 
 
