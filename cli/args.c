@@ -74,7 +74,7 @@ static bool args_number(const char **text, uint32_t min, uint32_t max, uint32_t 
 	return true;
 }
 
-static bool args_whole_number(const char *text, uint32_t min, uint32_t max, uint32_t *value_out)
+bool cli_parse_number(const char *text, uint32_t min, uint32_t max, uint32_t *value_out)
 {
 	return args_number(&text, min, max, value_out) && *text == '\0';
 }
@@ -170,13 +170,13 @@ static bool args_take(struct cli_args *args, int option, const char *value)
 		return true;
 	case 'N':
 		args->has_nodes = true;
-		return args_whole_number(value, 1, HK_RANKS_MAX, &args->nodes);
+		return cli_parse_number(value, 1, HK_RANKS_MAX, &args->nodes);
 	case 'r':
 		args->has_root = true;
-		return args_whole_number(value, 0, HK_RANKS_MAX - 1, &args->root);
+		return cli_parse_number(value, 0, HK_RANKS_MAX - 1, &args->root);
 	case 'R':
 		args->has_rank = true;
-		return args_whole_number(value, 0, HK_RANKS_MAX - 1, &args->rank);
+		return cli_parse_number(value, 0, HK_RANKS_MAX - 1, &args->rank);
 	case 'p':
 		return args_pairs(value, args);
 	case 'A':
@@ -204,8 +204,8 @@ static const char *args_expected(int option)
 	}
 }
 
-/* getopt's two complaints; optopt is the short option, or 0 for a long one. */
-static void args_say_wrong(const char *command, int complaint, const char *word)
+/* getopt's optopt is the short option, or 0 for a long one. */
+void cli_wrong_option(const char *command, int complaint, const char *word)
 {
 	char option[3] = { '-', (char)optopt, '\0' };
 
@@ -231,7 +231,7 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 	optind = 1;
 	while ((option = getopt_long(argc, argv, ":n:a:h", args_long, NULL)) != -1) {
 		if (option == ':' || option == '?') {
-			args_say_wrong(command, option, argv[optind - 1]);
+			cli_wrong_option(command, option, argv[optind - 1]);
 			return false;
 		}
 		if (option != 'h' && !(takes & args_bit(option))) {

@@ -59,6 +59,12 @@ void cli_args_fini(struct cli_args *args);
 /* "hocket COMMAND: message" (NULL: no command) and CLI_WRONG, for `return`. */
 int cli_wrong(const char *command, const char *fmt, ...) HK_PRINTF(2, 3);
 
+/* What getopt_long complains about, ':' or '?', at that word. */
+void cli_wrong_option(const char *command, int complaint, const char *word);
+
+/* A whole number from min to max, and nothing behind it. */
+bool cli_parse_number(const char *text, uint32_t min, uint32_t max, uint32_t *value_out);
+
 /* The collective of that name, or an error that lists them. */
 bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out);
 
