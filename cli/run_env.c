@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_env.c - what the environment of a rank is made of. */
+#include "run.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define KEY_BYTES 32
+
+void run_env_set(struct run_env *env, const char *assignment)
+{
+	size_t name = strcspn(assignment, "=") + 1; /* with the = */
+	size_t i = 0;
+
+	while (i < env->count && strncmp(env->at[i], assignment, name) != 0)
+		i++;
+	if (i < env->count) {
+		free(env->at[i]);
+	} else {
+		env->at = run_grow(env->at, env->count + 2, sizeof(*env->at));
+		env->at[++env->count] = NULL;
+	}
+	env->at[i] = run_text("%s", assignment);
+}
+
+void run_env_copy(struct run_env *env, char *const *from)
+{
+	for (; from && *from; from++)
+		run_env_set(env, *from);
+}
+
+void run_env_fini(struct run_env *env)
+{
+	for (size_t i = 0; i < env->count; i++)
+		free(env->at[i]);
+	free(env->at);
+	*env = (struct run_env){ 0 };
+}
+
+bool run_env_option(struct run_env *env, const char *text)
+{
+	size_t name = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				   "0123456789_");
+	const char *value;
+
+	if (name == 0 || isdigit((unsigned char)*text) || (text[name] && text[name] != '=')) {
+		cli_wrong("run", "--env takes NAME or NAME=VALUE, not '%s'", text);
+		return false;
+	}
+	if (text[name] == '=') {
+		run_env_set(env, text);
+		return true;
+	}
+	value = getenv(text);
+	if (!value) {
+		cli_wrong("run", "--env %s: it is not set here; give %s=VALUE", text, text);
+		return false;
+	}
+	char *assignment = run_text("%s=%s", text, value);
+	run_env_set(env, assignment);
+	free(assignment);
+	return true;
+}
+
+void run_env_pass_on(struct run_env *env, char *const *from)
+{
+	for (; *from; from++)
+		if (strncmp(*from, "HOCKET_", strlen("HOCKET_")) == 0 && strchr(*from, '='))
+			run_env_set(env, *from);
+}
+
+bool run_env_key(struct run_env *env)
+{
+	static const char name[] = "HOCKET_KEY=";
+	unsigned char key[KEY_BYTES];
+	char text[sizeof(name) + 2 * sizeof(key)];
+
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->at[i], name, strlen(name)) == 0 && env->at[i][strlen(name)])
+			return true;
+	/* Up to 256 bytes come whole, or not at all. */
+	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+		cli_wrong("run", "cannot make a key: %s", strerror(errno));
+		return false;
+	}
+	char *at = stpcpy(text, name);
+	for (size_t i = 0; i < sizeof(key); i++)
+		at += sprintf(at, "%02x", key[i]);
+	run_env_set(env, text);
+	explicit_bzero(key, sizeof(key));
+	explicit_bzero(text, sizeof(text));
+	return true;
+}
