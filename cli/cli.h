@@ -74,15 +74,19 @@ bool cli_is_rooted(enum hk_coll coll);
 /* A string as JSON, quoted and escaped. */
 void cli_json_string(FILE *file, const char *text);
 
-/* A sub-command; main parses its options and prints its help. */
+/*
+ * A sub-command; main parses its options and prints its help, unless it has a
+ * main of its own.
+ */
 struct cli_command {
 	const char *name;
 	const char *about;
 	const char *help;
 	unsigned takes;		/* enum cli_opt */
 	int (*run)(struct cli_args *args);
+	int (*main)(int argc, char **argv); /* NULL: run */
 };
 
-extern const struct cli_command cli_plan, cli_check, cli_list;
+extern const struct cli_command cli_plan, cli_check, cli_list, cli_run;
 
 #endif

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = { &cli_plan, &cli_check, &cli_list };
+static const struct cli_command *const commands[] = { &cli_plan, &cli_check, &cli_list, &cli_run };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void main_help(void)
@@ -24,6 +24,8 @@ static int main_run_command(const struct cli_command *command, int argc, char **
 	struct cli_args args;
 	int status = CLI_WRONG;
 
+	if (command->main)
+		return command->main(argc, argv);
 	if (cli_args_parse(&args, command->name, command->takes, argc, argv)) {
 		if (args.help) {
 			fputs(command->help, stdout);

@@ -10,15 +10,24 @@ _hocket()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words='plan check list --help --version'
+		words='plan check list run --help --version'
 	elif [[ $prev == -a || $prev == --algo ]]; then
 		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
 			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
-	elif [[ $prev =~ ^(-n|--ranks|--nodes|--root|--pairs|--rank)$ ]]; then
+	elif [[ $prev =~ ^(-n|--ranks|--nodes|--root|--pairs|--rank|--timeout|--grace)$ ]]; then
 		return
+	elif [[ $command == run && $prev == --net ]]; then
+		words='auto shm tcp'
+	elif [[ $command == run && $prev == --hosts ]]; then
+		words=$(compgen -A hostname)
+	elif [[ $command == run && $prev == --env ]]; then
+		words=$(compgen -e)
 	elif [[ $cur == -* ]]; then
-		words=$("$hocket" "$command" --help 2>/dev/null | grep -Eo -- '(^| )--?[a-z]+')
+		words=$("$hocket" "$command" --help 2>/dev/null | grep -Eo -- '(^| )--?[a-z]+(-[a-z]+)*')
 		words+=' --help'
+	elif [[ $command == run ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -A command -A file -- "$cur")
 	elif ((COMP_CWORD == 2)); then
 		words=$collectives
 		if [[ $command == check ]]; then
