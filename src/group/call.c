@@ -267,6 +267,11 @@ static enum hk_status request_go(struct hk_group *group, struct hk_request *requ
 
 /* ---- the short way ---- */
 
+static struct hk__recent *asked_recent(struct hk_group *group, const struct asked *asked)
+{
+	return &group->recent[asked->coll][asked->root % HK__RECENT];
+}
+
 static bool asked_like(const struct asked *asked, const struct hk__recent *recent)
 {
 	const struct hk__call *call = &recent->call;
@@ -275,7 +280,9 @@ static bool asked_like(const struct asked *asked, const struct hk__recent *recen
 	return recent->program && asked->count == call->sizes.count && asked->type == call->type &&
 	       asked->op == call->op && asked->root == recent->root && !asked->counts &&
 	       !asked->in_counts && (in || !recent->in_bytes) && (out || !recent->out_bytes) &&
-	       (in >= out + recent->out_bytes || out >= in + recent->in_bytes);
+	       (in >= out + recent->out_bytes || out >= in + recent->in_bytes ||
+		!recent->in_bytes || !recent->out_bytes) &&
+	       hk__program_like(recent->program, call);
 }
 
 /*
@@ -285,7 +292,7 @@ static bool asked_like(const struct asked *asked, const struct hk__recent *recen
  */
 static enum hk_status collective_again(struct hk_group *group, const struct asked *asked)
 {
-	struct hk__recent *recent = &group->recent[asked->coll];
+	struct hk__recent *recent = asked_recent(group, asked);
 	struct hk__world *world = group->world;
 	struct hk__program *program = recent->program;
 	enum hk_status status;
@@ -315,7 +322,7 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 static void collective_remember(struct hk_group *group, const struct asked *asked,
 				const struct hk_request *request)
 {
-	struct hk__recent *recent = &group->recent[asked->coll];
+	struct hk__recent *recent = asked_recent(group, asked);
 	uint64_t in_len, out_len;
 
 	if (asked->counts || asked->in_counts || asked->coll == HK_COLL_BARRIER)
@@ -343,8 +350,7 @@ static enum hk_status collective(struct hk_group *group, const struct asked *ask
 	if (group->failed != HK_OK)
 		return group->failed;
 	if (!given && !group->world->active && !group->world->threaded && !group->batching &&
-	    asked_like(asked, &group->recent[asked->coll]) &&
-	    hk__program_like(group->recent[asked->coll].program, &group->recent[asked->coll].call))
+	    asked_like(asked, asked_recent(group, asked)))
 		return collective_again(group, asked);
 	enum hk_status status = opts_read(group, given, &opts);
 	if (status == HK_OK)

@@ -174,7 +174,11 @@ struct hk__bound {
 
 #define HK__CLASSES 48u			/* sizes by their logarithm */
 
-/* The last plain call of a collective: one like it need not be looked at again. */
+/*
+ * The last plain calls of a collective: one like them need not be looked at
+ * again. Several, as roots often change from call to call.
+ */
+#define HK__RECENT 4u
 struct hk__recent {
 	struct hk__program *program;	/* NULL: there was none */
 	struct hk__call call;
@@ -195,7 +199,7 @@ struct hk_group {
 	struct hk__array bound;		/* struct hk__bound */
 	/* Chosen so far, by collective and size: index into bound + 1; rooted: root 0. */
 	uint32_t chosen[HK_COLL_COUNT][HK__CLASSES];
-	struct hk__recent recent[HK_COLL_COUNT];
+	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
 	uint32_t agree_bound;		/* index + 1 */
 	uint32_t report_bound;
 
