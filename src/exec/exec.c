@@ -133,6 +133,41 @@ static void value_move(const struct hk__program *program, char *dst, bool dst_wi
 		memmove(dst, a.at, value_bytes(program, a.wide, len));
 }
 
+struct target {
+	char *at; /* NULL: none */
+	bool wide;
+};
+
+#define STORE_BYTES 8192u /* a fraction of a core's first cache */
+
+/*
+ * The value, plus the other if there is one, to one or two places: block by
+ * block, so that what goes to the second is still in the nearest cache.
+ */
+static void value_store(const struct hk__program *program, struct target first,
+			struct target second, struct value value, struct value other, uint64_t len)
+{
+	uint64_t block = second.at ? STORE_BYTES / program->room_size : len;
+
+	hk_assert(!len || (first.at && value.at));
+	for (uint64_t i = 0; i < len; i += block) {
+		uint64_t count = len - i < block ? len - i : block;
+		char *at = first.at + value_bytes(program, first.wide, i);
+		struct value a = { value.at + value_bytes(program, value.wide, i), value.wide };
+
+		if (other.at)
+			value_fold(program, at, first.wide, a,
+				   (struct value){ other.at + value_bytes(program, other.wide, i),
+						   other.wide },
+				   count);
+		else
+			value_move(program, at, first.wide, a, count);
+		if (second.at)
+			value_move(program, second.at + value_bytes(program, second.wide, i),
+				   second.wide, (struct value){ at, first.wide }, count);
+	}
+}
+
 /* ---- messages ---- */
 
 /* What a message is made of while it is read or written. */
@@ -230,18 +265,12 @@ static bool chunk_move(const struct hk__program *program, const struct bound_lan
 	    (step->op == HK_OP_REDUCE && dst.len != len) ||
 	    (dst.at && !piece_take(program, &dst, len, dst_wide)))
 		return false;
-	char *first = cargo->out ? cargo->out : dst.at;
-	bool first_wide = cargo->out ? cargo->out_wide : dst_wide;
-	if (len) {
-		hk_assert(first && value.at);
-		if (other.at)
-			value_fold(program, first, first_wide, value, other, len);
-		else
-			value_move(program, first, first_wide, value, len);
-		if (cargo->out && dst.at)
-			value_move(program, dst.at, dst_wide,
-				   (struct value){ cargo->out, cargo->out_wide }, len);
-	}
+	if (cargo->out)
+		value_store(program, (struct target){ cargo->out, cargo->out_wide },
+			    (struct target){ dst.at, dst_wide }, value, other, len);
+	else
+		value_store(program, (struct target){ dst.at, dst_wide }, (struct target){ 0 },
+			    value, other, len);
 	if (cargo->out) {
 		cargo->out += value_bytes(program, cargo->out_wide, len);
 		if (cargo->out_lengths)
@@ -340,6 +369,18 @@ static enum hk_status step_take(const struct hk__program *program, struct bound_
 	return HK_OK;
 }
 
+/* Less is copied faster than its sender could wait for it to be read. */
+#define LEND_MIN 8192u
+
+static bool step_may_lend(const struct hk__program *program, const struct bound_step *bound,
+			  const char *at, uint32_t bytes)
+{
+	if (!(program->inplace ? bound->stays_inplace : bound->stays) || bytes < LEND_MIN)
+		return false;
+	enum hk_lend lend = hk__chan_lendable(bound->to, at, bytes);
+	return lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && program->call.single_copy);
+}
+
 /* What a step sends, from where it lies; *lent_out false: not so. */
 static enum hk_status step_lend(const struct hk__program *program, const struct bound_lane *lane,
 				const struct bound_step *bound, bool *lent_out)
@@ -351,8 +392,7 @@ static enum hk_status step_lend(const struct hk__program *program, const struct 
 	bool done;
 
 	*lent_out = false;
-	if (!(program->inplace ? bound->stays_inplace : bound->stays) ||
-	    !hk__chan_lendable(bound->to, piece.at, bytes))
+	if (!step_may_lend(program, bound, piece.at, bytes))
 		return HK_OK;
 	*lent_out = true;
 	enum hk_status status = hk__chan_lend(bound->to, piece.at, bytes,
@@ -392,8 +432,8 @@ static enum hk_status step_reduce_lend(const struct hk__program *program, struct
 	void *slot;
 
 	*done_out = false;
-	if (!(program->inplace ? bound->stays_inplace : bound->stays) || program->wide ||
-	    !hk__chan_lendable(bound->to, dst.at, (uint32_t)value_bytes(program, false, dst.len)))
+	if (program->wide ||
+	    !step_may_lend(program, bound, dst.at, (uint32_t)value_bytes(program, false, dst.len)))
 		return HK_OK;
 	*done_out = true;
 	enum hk_status status = cargo_receive(program, bound, &cargo);

@@ -52,7 +52,12 @@ struct hk__call {
 	 */
 	const uint64_t *in_counts;
 	const uint64_t *out_counts;
-	uint32_t slice_bytes;		/* of a message, at most; 0: what a slot takes */
+	/*
+	 * Chunks are cut so that several slices are under way at once, as long as
+	 * a message has so many bytes; 0: only as often as slots are too small.
+	 */
+	uint32_t slice_min;
+	bool single_copy;		/* lends also where that may not gain; a rank's own choice */
 };
 
 /* Starts an operation; the one before is over. HK_ENOMEM, HK_EINVAL, HK_ELIMIT. */
@@ -81,6 +86,7 @@ struct hk__transfer {
 	bool sends;
 	char *at;
 	uint64_t left;			/* bytes */
+	bool single_copy;
 	bool begun;			/* even nothing is a message */
 };
 

@@ -315,21 +315,26 @@ static uint64_t program_longest(const struct hk_plan *plan, const struct hk__cal
 	return longest;
 }
 
+/* Enough to have one copied in and one copied out while the next is on its way. */
+#define SLICES_WANTED 4u
+
 /* How many slices, and how long they are. */
 static enum hk_status program_slice(struct hk__program *program)
 {
 	uint32_t head = message_head(program->widest);
 	uint32_t bytes = program->spec.chans->slot_bytes;
 
-	if (program->call.slice_bytes && program->call.slice_bytes < bytes)
-		bytes = program->call.slice_bytes;
 	uint64_t room = bytes > head ? (bytes - head) / program->widest / program->room_size : 0;
-	if (room == 0)
-		room = program->spec.chans->slot_bytes >=
-		       head + program->widest * program->room_size;
 	if (room == 0)
 		return HK_ELIMIT;
 	uint64_t longest = program_longest(program->spec.plan, &program->call);
+	if (program->call.slice_min) {
+		uint64_t least = program->call.slice_min / program->widest / program->room_size + 1;
+		uint64_t share = longest / SLICES_WANTED + 1;
+
+		share = share > least ? share : least;
+		room = share < room ? share : room;
+	}
 	uint64_t nslices = longest ? (longest + room - 1) / room : 1;
 	if (nslices > UINT32_MAX / 2 || longest / nslices >= HELD_WIDE)
 		return HK_ELIMIT;
@@ -431,7 +436,7 @@ static bool call_like(const struct hk__call *a, const struct hk__call *b)
 {
 	return a->sizes.count == b->sizes.count && !a->sizes.counts && !b->sizes.counts &&
 	       !a->in_counts && !b->in_counts && a->type == b->type && a->op == b->op &&
-	       a->slice_bytes == b->slice_bytes;
+	       a->slice_min == b->slice_min && a->single_copy == b->single_copy;
 }
 
 bool hk__program_like(const struct hk__program *program, const struct hk__call *call)

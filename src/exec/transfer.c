@@ -9,7 +9,8 @@ static enum hk_status transfer_send(struct hk__transfer *transfer, uint32_t len,
 	void *slot;
 	enum hk_status status;
 
-	if (hk__chan_lendable(transfer->chan, transfer->at, len))
+	enum hk_lend lend = hk__chan_lendable(transfer->chan, transfer->at, len);
+	if (lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && transfer->single_copy))
 		return hk__chan_lend(transfer->chan, transfer->at, len, 0, done_out);
 	status = hk__chan_reserve(transfer->chan, len, &slot);
 	*done_out = status == HK_OK && slot;

@@ -24,7 +24,7 @@ void hk__group_select(const struct hk_group *group, enum hk_coll coll, double by
  * The class of a call: the logarithm of the bytes of V (struct hk_algo_info). All
  * calls of a class get one algorithm, so ranks decide alike, whatever came first.
  */
-static uint32_t request_class(const struct hk_request *request)
+uint32_t hk__request_class(const struct hk_request *request)
 {
 	const struct hk__call *call = &request->call;
 	uint64_t count = call->sizes.count;
@@ -169,7 +169,7 @@ enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request
 	uint32_t *chosen = NULL, index;
 
 	if (plain) {
-		uint32_t class = request_class(request);
+		uint32_t class = hk__request_class(request);
 
 		chosen = &group->chosen[request->coll][class];
 		if (*chosen && group_row(group, *chosen - 1)->root == request->root) {
@@ -197,7 +197,7 @@ enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request
 enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage,
 				    struct hk__program **program_out)
 {
-	bool agree = stage == HK__STAGE_AGREE;
+	bool agree = stage != HK__STAGE_REPORT;
 	struct hk__bound like = { .coll = agree ? HK_COLL_ALLREDUCE : HK_COLL_ALLGATHER };
 	uint32_t *known = agree ? &group->agree_bound : &group->report_bound, index;
 
@@ -225,7 +225,7 @@ enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll, uint64
 		return HK_EINVAL;
 	request.call.sizes.count = count;
 	request.call.type = type;
-	hk__group_select(group, coll, class_bytes(request_class(&request)), &algo);
+	hk__group_select(group, coll, class_bytes(hk__request_class(&request)), &algo);
 	*choice_out = (struct hk_choice){ algo.name, group->world->net->ops->name };
 	return HK_OK;
 }

@@ -200,6 +200,7 @@ static enum hk_status request_fill(struct hk_request *request, struct hk_group *
 					   .type = asked->type,
 					   .op = asked->op,
 					   .factor = opts->factor,
+					   .slice_min = group->slice_min,
 					   .in_counts = asked->in_counts,
 					   .out_counts = asked->out_counts };
 	request->card.coll = asked->coll;
@@ -216,6 +217,7 @@ static enum hk_status request_fill(struct hk_request *request, struct hk_group *
 					  hk_coll_name(asked->coll));
 	if (status == HK_OK && (opts->algo || opts->plan))
 		status = request_take_algo(group, request, opts);
+	request->trial = hk__trial_of(group, asked->coll, hk__request_class(request));
 	request->stage = hk__stage_wanted(request) ? HK__STAGE_AGREE : HK__STAGE_RUN;
 	return status;
 }
@@ -328,7 +330,8 @@ static void collective_remember(struct hk_group *group, const struct asked *aske
 	if (asked->counts || asked->in_counts || asked->coll == HK_COLL_BARRIER)
 		return;
 	recent->program = NULL;
-	if (request->algo || request->plan || request->inplace || group->check)
+	if (request->algo || request->plan || request->inplace || group->check ||
+	    (request->trial && !request->trial->decided))
 		return;
 	if (hk__group_bind(group, (struct hk_request *)request, &recent->program) != HK_OK)
 		return;
@@ -587,7 +590,8 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	request.peer = peer;
 	request.transfer = (struct hk__transfer){ .sends = sends,
 						  .at = at,
-						  .left = count * hk_type_size(type) };
+						  .left = count * hk_type_size(type),
+						  .single_copy = group->once };
 	return request_go(group, &request, &opts);
 }
 

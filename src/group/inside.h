@@ -27,7 +27,9 @@
 
 /* A channel's room is about a core's own cache: see world.c. */
 #define WORLD_SLOTS 8u
-#define WORLD_SLOT_BYTES (128u << 10)
+#define WORLD_SLOT_BYTES (256u << 10)
+#define SLICE_MIN_SHM (8u << 10)
+#define SLICE_MIN_TCP (64u << 10)
 
 /* ---- worlds (world.c) ---- */
 
@@ -110,6 +112,7 @@ void hk__world_unlock(struct hk__world *world);
 enum hk__stage {
 	HK__STAGE_AGREE,		/* do all ranks call the same? */
 	HK__STAGE_REPORT,		/* they do not: who calls what */
+	HK__STAGE_TRIAL,		/* what was faster for the slowest? */
 	HK__STAGE_RUN
 };
 
@@ -157,6 +160,8 @@ struct hk_request {
 	uint64_t words[HK__AGREE_WORDS], least[HK__AGREE_WORDS];
 	struct hk__card card;
 	struct hk__card *cards;		/* of all ranks, when they differ */
+	struct hk__trial *trial;
+	uint64_t began;			/* of the trial */
 };
 
 /* ---- groups ---- */
@@ -173,6 +178,19 @@ struct hk__bound {
 };
 
 #define HK__CLASSES 48u			/* sizes by their logarithm */
+
+/*
+ * Large messages inside a machine can be copied twice, through a slot, or once,
+ * by the receiver, from where they lie. Which is faster depends on how far apart
+ * the cores are and on who wrote what last, so the first calls of every
+ * collective and size try both in turn, and then the ranks agree.
+ */
+struct hk__trial {
+	uint32_t calls;
+	uint64_t best_ns[2];		/* copied twice, once */
+	bool decided;
+	bool once;			/* what was faster */
+};
 
 /*
  * The last plain calls of a collective: one like them need not be looked at
@@ -196,10 +214,13 @@ struct hk_group {
 	uint32_t *node_sizes;		/* if ranks of a machine are consecutive; else NULL */
 	struct hk__fabric_view view;
 	struct hk__chans chans;
+	uint32_t slice_min;		/* bytes of a message worth its own trouble */
 	struct hk__array bound;		/* struct hk__bound */
 	/* Chosen so far, by collective and size: index into bound + 1; rooted: root 0. */
 	uint32_t chosen[HK_COLL_COUNT][HK__CLASSES];
 	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
+	struct hk__trial trials[HK_COLL_COUNT][HK__CLASSES];
+	bool once;			/* what the last trial found, for transfers */
 	uint32_t agree_bound;		/* index + 1 */
 	uint32_t report_bound;
 
@@ -229,6 +250,14 @@ enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage
 void hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
 		      struct hk_algo_info *algo_out);
 void hk__group_unbind(struct hk_group *group);
+/* trial.c: NULL where there is nothing to try. */
+struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class);
+bool hk__trial_due(const struct hk__trial *trial); /* to be decided */
+void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t worst[2]);
+/* How to do it this time; *start_out: when it began, 0 if nobody asks. */
+void hk__trial_begin(const struct hk__trial *trial, struct hk__call *call, uint64_t *start_out);
+void hk__trial_end(struct hk__trial *trial, uint64_t start);
+uint32_t hk__request_class(const struct hk_request *request);
 
 /* call.c: what a batch has noted is never begun */
 void hk__batch_drop(struct hk_group *group);

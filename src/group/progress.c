@@ -115,11 +115,20 @@ static enum hk_status stage_begin(struct hk_request *request)
 	struct hk__call call;
 	enum hk_status status;
 
+	if (request->stage == HK__STAGE_RUN && hk__trial_due(request->trial))
+		request->stage = HK__STAGE_TRIAL;
 	if (request->stage == HK__STAGE_RUN) {
 		status = hk__group_bind(group, request, &program);
+		hk__trial_begin(request->trial, &request->call, &request->began);
 		call = request->call;
-	} else if (request->stage == HK__STAGE_AGREE) {
-		hk__agree_prepare(request);
+	} else if (request->stage == HK__STAGE_AGREE || request->stage == HK__STAGE_TRIAL) {
+		if (request->stage == HK__STAGE_AGREE)
+			hk__agree_prepare(request);
+		else /* the largest, as the smallest complement */
+			memcpy(request->words,
+			       (uint64_t[HK__AGREE_WORDS]){ ~request->trial->best_ns[0],
+							    ~request->trial->best_ns[1] },
+			       sizeof(request->words));
 		status = hk__group_bind_agree(group, request->stage, &program);
 		call = (struct hk__call){ .in = request->words,
 					  .out = request->least,
@@ -149,8 +158,16 @@ static enum hk_status stage_end(struct hk_request *request)
 	struct hk_why why;
 
 	request->program = NULL;
-	if (request->stage == HK__STAGE_RUN)
+	if (request->stage == HK__STAGE_RUN) {
+		hk__trial_end(request->trial, request->began);
 		return HK_OK;
+	}
+	if (request->stage == HK__STAGE_TRIAL) {
+		hk__trial_decide(group, request->trial,
+				 (uint64_t[2]){ ~request->least[0], ~request->least[1] });
+		request->stage = HK__STAGE_RUN;
+		return HK_INPROGRESS;
+	}
 	if (request->stage == HK__STAGE_AGREE) {
 		if (request->call.in_counts)
 			request->call.sizes.count = ~request->least[2];

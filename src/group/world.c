@@ -9,7 +9,7 @@
  * Slots: writing a ring of slots about as large as a core's own cache (L2, a
  * MiB or so) pushes what is written out to the cache that cores share, where
  * the reader gets it at twice the speed of a line still dirty in the writer's
- * own cache (docs/ARCHITECTURE.md). Hence 8 of 128 KiB.
+ * own cache (docs/ARCHITECTURE.md). Hence 8 of 256 KiB.
  */
 #include "group/inside.h"
 #include "net/mux/mux.h"

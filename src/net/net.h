@@ -16,9 +16,9 @@
  *            user's and arrives with the message.
  *   lend     instead of reserve and post: hands over a message that stays in
  *            the sender's own memory, unchanged, until lent() says that nothing
- *            is out any more. lendable() says whether the transport gains from
- *            it for that memory; NULL-like refusals (*done_out false) mean that
- *            all slots are taken.
+ *            is out any more (nor has anything posted to be pushed on from
+ *            here). lendable() says whether the transport can do that with that
+ *            memory, and gains from it. *done_out false: all slots are taken.
  *   lent     whether this rank is still needed for what it posted or lent on
  *            the channel: memory that may still be read, bytes that poll has
  *            yet to hand to the system. No operation is over before.
@@ -77,6 +77,12 @@ struct hk_chan_spec {
 #define HK_SLOT_BYTES_MAX (1u << 28)
 #define HK_KINDS 4u		/* of messages */
 
+enum hk_lend {
+	HK_LEND_NO,		/* it cannot, or a copy is cheaper */
+	HK_LEND_GAINS,		/* cheaper than a copy */
+	HK_LEND_MAYBE		/* that depends on the machine: measure */
+};
+
 /* A message as its receiver sees it; data NULL: none yet. */
 struct hk_message {
 	const void *data;
@@ -95,7 +101,7 @@ struct hk_net_ops {
 	void (*chan_close)(struct hk_chan *chan);
 	enum hk_status (*reserve)(struct hk_chan *chan, uint32_t len, void **slot_out);
 	void (*post)(struct hk_chan *chan, uint32_t len, uint32_t kind);
-	bool (*lendable)(const struct hk_chan *chan, const void *data, uint32_t len);
+	enum hk_lend (*lendable)(const struct hk_chan *chan, const void *data, uint32_t len);
 	enum hk_status (*lend)(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
 			       bool *done_out);
 	bool (*lent)(struct hk_chan *chan);
@@ -144,7 +150,8 @@ static inline void hk__chan_post(struct hk_chan *chan, uint32_t len, uint32_t ki
 	chan->net->ops->post(chan, len, kind);
 }
 
-static inline bool hk__chan_lendable(const struct hk_chan *chan, const void *data, uint32_t len)
+static inline enum hk_lend hk__chan_lendable(const struct hk_chan *chan, const void *data,
+						 uint32_t len)
 {
 	return chan->net->ops->lendable(chan, data, len);
 }

@@ -129,11 +129,11 @@ static void mux_post(struct hk_chan *chan, uint32_t len, uint32_t kind)
 	mux_none();
 }
 
-static bool mux_lendable(const struct hk_chan *chan, const void *data, uint32_t len)
+static enum hk_lend mux_lendable(const struct hk_chan *chan, const void *data, uint32_t len)
 {
 	(void)chan, (void)data, (void)len;
 	mux_none();
-	return false;
+	return HK_LEND_NO;
 }
 
 static enum hk_status mux_lend(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,

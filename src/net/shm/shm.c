@@ -22,7 +22,11 @@
  * sender keeps its own count and looks at `taken` only when its slots run out.
  *
  * A segment may end in a heap. A message that lies in the heap of its sender is
- * lent: the slot holds only where it is, and the receiver reads it there.
+ * lent: the slot holds only where it is, and the receiver reads it there. Other
+ * memory of the sender can be lent too if the receiver may read it: directly in
+ * the same process, else by process_vm_readv(2), if the system allows that: the
+ * sender leaves a word of its own in the channel's first line, and the receiver
+ * tries to read it.
  *
  * Sleeping: the owner of a segment raises `asleep`, looks once more, and waits
  * on `bell` (or, if it waits for sockets too, on its eventfd). Whoever posts to
@@ -41,12 +45,14 @@
  */
 #include "net/shm/shm.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,10 +100,25 @@ enum {
 	CHAN_GONE
 };
 
-/* The first line of a channel. */
+/* The first line of a channel: the sender's, but for taken and reads. */
 struct shm_line {
 	_Alignas(64) _Atomic uint64_t taken;
 	_Atomic uint32_t state;
+	_Atomic uint32_t reads; /* READS_...: what the receiver can do */
+	_Atomic uint64_t pid;	/* 0: nobody sends yet */
+	_Atomic uint64_t word_at, word;
+};
+
+enum {
+	READS_UNKNOWN,
+	READS_NOTHING,
+	READS_SENDER
+};
+
+/* What the slot of a lent message holds. */
+struct shm_lent {
+	uint64_t at;  /* in the heap of the sender, or an address of its own */
+	uint64_t pid; /* 0: in the heap */
 };
 
 /* Room of channels that are closed. */
@@ -123,7 +144,9 @@ struct shm {
 	uint64_t cursor;	      /* first byte of the own segment never used */
 	struct hk__array rooms;	      /* struct shm_room, free or soon */
 	bool barriers;		      /* others' barriers reach this process */
-	bool armed;		      /* asleep was raised, and nothing slept yet */
+	uint64_t pid;
+	uint64_t word; /* for peers to try to read */
+	bool armed;    /* asleep was raised, and nothing slept yet */
 	uint32_t bell_seen;
 };
 
@@ -140,6 +163,9 @@ struct shm_chan {
 	uint64_t count;	     /* messages posted, or released */
 	uint64_t taken_seen; /* sender: of its last look */
 	uint64_t lent_last;  /* sender: number of the last message that was lent */
+	uint32_t reads;	     /* sender: of its last look; receiver: as found */
+	char *bounce;	     /* receiver: a copy of what another process lent */
+	uint64_t bounced;    /* the number of that message */
 };
 
 static struct shm *shm_of(struct hk_net *net)
@@ -405,8 +431,7 @@ static enum hk_status shm_chan_recv(struct hk_net *net, const struct hk_chan_spe
 	for (uint32_t i = 0; i < spec->slots; i++)
 		atomic_store_explicit(slot_mark(chan->slots + i * chan->stride), 0,
 				      memory_order_relaxed);
-	atomic_store_explicit(&chan->line->taken, 0, memory_order_relaxed);
-	atomic_store_explicit(&chan->line->state, CHAN_NEW, memory_order_relaxed);
+	memset(chan->line, 0, sizeof(*chan->line)); /* nobody knows of it yet */
 	entry_write(entry, spec, at);
 	chan_ring(chan); /* it may wait for this channel to appear */
 	*chan_out = &chan->base;
@@ -451,6 +476,7 @@ static void shm_chan_close(struct hk_chan *base)
 	else if (chan->line)
 		/* Pairs with the acquire in room_get. */
 		atomic_store_explicit(&chan->line->state, CHAN_LEFT, memory_order_release);
+	hk__mem_free(shm->alloc, chan->bounce, base->spec.slot_bytes, 1);
 	hk__mem_free(shm->alloc, chan, 1, sizeof(struct shm_chan));
 }
 
@@ -472,6 +498,13 @@ static enum hk_status chan_look_up(struct shm_chan *chan)
 	chan_place(chan, chan->peer, place.at);
 	if (!atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_ATTACHED))
 		chan->line = NULL; /* closed between two looks: another one may come */
+	if (!chan->line)
+		return HK_OK;
+	atomic_store_explicit(&chan->line->word_at, (uint64_t)(uintptr_t)&shm->word,
+			      memory_order_relaxed);
+	atomic_store_explicit(&chan->line->word, shm->word, memory_order_relaxed);
+	/* Pairs with the acquire in chan_try_read. */
+	atomic_store_explicit(&chan->line->pid, shm->pid, memory_order_release);
 	return HK_OK;
 }
 
@@ -582,6 +615,7 @@ static enum hk_status chan_free(struct shm_chan *chan, bool *free_out)
 				       "rank %u has taken messages that were never sent",
 				       chan->base.spec.key.peer);
 		chan->taken_seen = taken;
+		chan->reads = atomic_load_explicit(&chan->line->reads, memory_order_relaxed);
 		if (chan->count - taken == slots)
 			return HK_OK;
 	}
@@ -616,27 +650,44 @@ static void shm_post(struct hk_chan *base, uint32_t len, uint32_t kind)
 	chan_post(chan_of(base), kind << MARK_KIND_AT | len);
 }
 
-static bool shm_lendable(const struct hk_chan *base, const void *data, uint32_t len)
+static bool heap_has(const struct shm *shm, const void *data, uint32_t len)
 {
-	const struct shm *shm = (const struct shm *)base->net;
-	const char *own = (const char *)shm->segments[base->net->rank];
+	const char *own = (const char *)shm->segments[shm->base.rank];
 	uintptr_t at = (uintptr_t)data - (uintptr_t)own;
 
 	return shm->spec.heap_at && at >= shm->spec.heap_at && at < shm->spec.bytes &&
-	       len <= shm->spec.bytes - at && len > SHM_INLINE;
+	       len <= shm->spec.bytes - at;
+}
+
+static enum hk_lend shm_lendable(const struct hk_chan *base, const void *data, uint32_t len)
+{
+	if (len <= SHM_INLINE)
+		return HK_LEND_NO;
+	/*
+	 * Even what is read in place need not come faster: a line that is dirty in
+	 * its writer's cache takes longer than one that was pushed out.
+	 */
+	return heap_has((const struct shm *)base->net, data, len) ||
+			       ((const struct shm_chan *)base)->reads == READS_SENDER
+		       ? HK_LEND_MAYBE
+		       : HK_LEND_NO;
 }
 
 static enum hk_status shm_lend(struct hk_chan *base, const void *data, uint32_t len, uint32_t kind,
 			       bool *done_out)
 {
 	struct shm_chan *chan = chan_of(base);
+	struct shm *shm = shm_of(base->net);
+	struct shm_lent lent = { (uint64_t)(uintptr_t)data, shm->pid };
 	enum hk_status status = chan_free(chan, done_out);
 
 	if (status != HK_OK || !*done_out)
 		return status;
-	const char *own = (const char *)shm_of(base->net)->segments[base->net->rank];
-	uint64_t at = (uint64_t)((const char *)data - own);
-	memcpy(slot_data(chan_slot(chan), sizeof(at)), &at, sizeof(at));
+	if (heap_has(shm, data, len)) {
+		lent.at -= (uint64_t)(uintptr_t)shm->segments[base->net->rank];
+		lent.pid = 0;
+	}
+	memcpy(slot_data(chan_slot(chan), sizeof(lent)), &lent, sizeof(lent));
 	chan_post(chan, MARK_LENT | kind << MARK_KIND_AT | len);
 	chan->lent_last = chan->count;
 	return HK_OK;
@@ -655,38 +706,105 @@ static bool shm_lent(struct hk_chan *base)
 	return chan->lent_last > chan->taken_seen;
 }
 
-/* Where a lent message lies, in the heap of its sender; NULL: not there. */
-static const void *chan_find_lent(const struct shm_chan *chan, char *slot, uint32_t len)
+/* Whether this process can read the sender's memory; found out once. */
+static void chan_try_read(struct shm_chan *chan)
 {
-	const struct hk_shm_spec *spec = &shm_of(chan->base.net)->spec;
-	uint64_t at;
+	struct shm *shm = shm_of(chan->base.net);
+	/* Pairs with the release in chan_look_up. */
+	uint64_t pid = atomic_load_explicit(&chan->line->pid, memory_order_acquire), word = 0;
+	uint64_t at = atomic_load_explicit(&chan->line->word_at, memory_order_relaxed);
+	struct iovec here = { &word, sizeof(word) },
+		     there = { (void *)(uintptr_t)at, sizeof(word) };
 
-	memcpy(&at, slot_data(slot, sizeof(at)), sizeof(at));
-	if (!spec->heap_at || at < spec->heap_at || at > spec->bytes || len > spec->bytes - at)
-		return NULL;
-	return (const char *)chan->peer + at;
+	if (!pid)
+		return;
+	bool reads = pid == shm->pid ||
+		     (process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) == sizeof(word) &&
+		      word == atomic_load_explicit(&chan->line->word, memory_order_relaxed));
+	chan->reads = reads ? READS_SENDER : READS_NOTHING;
+	atomic_store_explicit(&chan->line->reads, chan->reads, memory_order_relaxed);
 }
 
-static enum hk_status shm_peek(struct hk_chan *base, struct hk_message *message_out)
+/* Bytes of another process: a peer that lies about them only harms itself. */
+static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *lent, void *dst,
+				uint32_t len)
 {
-	struct shm_chan *chan = chan_of(base);
+	for (uint32_t got = 0; got < len;) {
+		struct iovec here = { (char *)dst + got, len - got };
+		struct iovec there = { (void *)(uintptr_t)(lent->at + got), len - got };
+		ssize_t n = process_vm_readv((pid_t)lent->pid, &here, 1, &there, 1, 0);
+
+		if (n <= 0)
+			return hk__why(&chan->base.net->why, HK_EPEER,
+				       "rank %u is gone: its memory cannot be read (error %d)",
+				       chan->base.spec.key.peer, errno);
+		got += (uint32_t)n;
+	}
+	return HK_OK;
+}
+
+/* Where a lent message lies: in the sender's heap, or memory, or a copy of it. */
+static enum hk_status chan_find_lent(struct shm_chan *chan, char *slot, uint32_t len, void *dst,
+				     const void **data_out)
+{
+	struct shm *shm = shm_of(chan->base.net);
+	struct shm_lent lent;
+
+	*data_out = NULL;
+	memcpy(&lent, slot_data(slot, sizeof(lent)), sizeof(lent));
+	if (!lent.pid) {
+		if (shm->spec.heap_at && lent.at >= shm->spec.heap_at &&
+		    lent.at <= shm->spec.bytes && len <= shm->spec.bytes - lent.at)
+			*data_out = (const char *)chan->peer + lent.at;
+		return HK_OK;
+	}
+	if (chan->reads != READS_SENDER)
+		return HK_OK;
+	if (lent.pid == shm->pid) {
+		*data_out = (const void *)(uintptr_t)lent.at;
+		return HK_OK;
+	}
+	if (!dst && !chan->bounce)
+		chan->bounce = hk__mem_zalloc(shm->alloc, chan->base.spec.slot_bytes, 1);
+	if (!dst && !chan->bounce)
+		return HK_ENOMEM;
+	*data_out = dst ? dst : chan->bounce;
+	if (!dst && chan->bounced == chan->count + 1)
+		return HK_OK;
+	chan->bounced = dst ? 0 : chan->count + 1;
+	return chan_read(chan, &lent, dst ? dst : chan->bounce, len);
+}
+
+/* As peek; bytes that have to be fetched are fetched into dst if it is given. */
+static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
+				struct hk_message *message_out)
+{
 	char *slot = chan_slot(chan);
 	/* Pairs with the release in chan_post. */
 	uint64_t mark = atomic_load_explicit(slot_mark(slot), memory_order_acquire);
+	enum hk_status status = HK_OK;
 
 	message_out->data = NULL;
 	if ((uint32_t)(mark >> 32) != (uint32_t)(chan->count + 1))
 		return HK_OK;
 	message_out->len = (uint32_t)mark & MARK_LEN;
 	message_out->kind = (uint32_t)mark >> MARK_KIND_AT & (HK_KINDS - 1);
-	if (message_out->len <= base->spec.slot_bytes)
-		message_out->data = (uint32_t)mark & MARK_LENT
-					    ? chan_find_lent(chan, slot, message_out->len)
-					    : slot_data(slot, message_out->len);
-	if (!message_out->data)
-		return hk__why(&base->net->why, HK_EIO, "rank %u sent a message that cannot be",
-			       base->spec.key.peer);
-	return HK_OK;
+	if (message_out->len > cap)
+		return hk__why(&chan->base.net->why, HK_EIO, "rank %u sent %u bytes where %u fit",
+			       chan->base.spec.key.peer, message_out->len, cap);
+	if (__builtin_expect((uint32_t)mark & MARK_LENT, 0))
+		status = chan_find_lent(chan, slot, message_out->len, dst, &message_out->data);
+	else
+		message_out->data = slot_data(slot, message_out->len);
+	if (status == HK_OK && !message_out->data)
+		status = hk__why(&chan->base.net->why, HK_EIO,
+				 "rank %u sent a message that cannot be", chan->base.spec.key.peer);
+	return status;
+}
+
+static enum hk_status shm_peek(struct hk_chan *base, struct hk_message *message_out)
+{
+	return chan_look(chan_of(base), NULL, base->spec.slot_bytes, message_out);
 }
 
 static void shm_release(struct hk_chan *base)
@@ -694,6 +812,8 @@ static void shm_release(struct hk_chan *base)
 	struct shm_chan *chan = chan_of(base);
 
 	shm_awake(shm_of(base->net));
+	if (__builtin_expect(chan->reads == READS_UNKNOWN, 0))
+		chan_try_read(chan);
 	chan->count++;
 	/* Pairs with the acquire in chan_free and shm_lent. */
 	atomic_store_explicit(&chan->line->taken, chan->count, memory_order_release);
@@ -703,15 +823,13 @@ static void shm_release(struct hk_chan *base)
 static enum hk_status shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 			       struct hk_message *message_out, bool *done_out)
 {
-	enum hk_status status = shm_peek(base, message_out);
+	enum hk_status status = chan_look(chan_of(base), dst, cap, message_out);
 
 	*done_out = false;
 	if (status != HK_OK || !message_out->data)
 		return status;
-	if (message_out->len > cap)
-		return hk__why(&base->net->why, HK_EIO, "rank %u sent %u bytes where %u fit",
-			       base->spec.key.peer, message_out->len, cap);
-	memcpy(dst, message_out->data, message_out->len);
+	if (message_out->data != dst)
+		memcpy(dst, message_out->data, message_out->len);
 	shm_release(base);
 	*done_out = true;
 	return HK_OK;
@@ -766,10 +884,13 @@ enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_
 		hk__net_close(&shm->base);
 		return status;
 	}
-	shm->barriers = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	shm->barriers =
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 	atomic_store(&own->barriers, shm->barriers);
 	own->magic = SHM_MAGIC;
 	own->entry_count = SHM_ENTRIES;
+	shm->pid = (uint64_t)getpid();
+	shm->word = (uint64_t)(uintptr_t)shm ^ shm->pid << 32;
 	*net_out = &shm->base;
 	return HK_OK;
 }

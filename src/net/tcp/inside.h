@@ -274,7 +274,7 @@ void hk__tcp_chan_close(struct hk_chan *chan);
 
 enum hk_status hk__tcp_reserve(struct hk_chan *chan, uint32_t len, void **slot_out);
 void hk__tcp_post(struct hk_chan *chan, uint32_t len, uint32_t kind);
-bool hk__tcp_lendable(const struct hk_chan *chan, const void *data, uint32_t len);
+enum hk_lend hk__tcp_lendable(const struct hk_chan *chan, const void *data, uint32_t len);
 enum hk_status hk__tcp_lend(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
 			    bool *done_out);
 bool hk__tcp_lent(struct hk_chan *chan);

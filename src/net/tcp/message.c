@@ -95,10 +95,11 @@ void hk__tcp_post(struct hk_chan *base, uint32_t len, uint32_t kind)
 		self_post(chan, buf, len, kind);
 }
 
-bool hk__tcp_lendable(const struct hk_chan *base, const void *data, uint32_t len)
+enum hk_lend hk__tcp_lendable(const struct hk_chan *base, const void *data, uint32_t len)
 {
 	(void)data; /* the system reads any memory */
-	return ((const struct tcp_chan *)base)->link && len >= TCP_LEND_MIN;
+	return ((const struct tcp_chan *)base)->link && len >= TCP_LEND_MIN ? HK_LEND_GAINS
+									    : HK_LEND_NO;
 }
 
 enum hk_status hk__tcp_lend(struct hk_chan *base, const void *data, uint32_t len, uint32_t kind,
