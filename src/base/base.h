@@ -109,6 +109,11 @@ static inline uint32_t hk__min(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static inline uint32_t hk__max(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 /* (a + b) mod n for a, b <= n < 2^31. */
 static inline uint32_t hk__mod_add(uint32_t a, uint32_t b, uint32_t n)
 {

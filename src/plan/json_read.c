@@ -368,6 +368,9 @@ static enum hk_status plan_read_tree(struct hk__json_reader *reader, json_t *roo
 		status = plan_check_work(reader);
 	if (status == HK_OK)
 		status = plan_check_steps(reader, programs);
+	/* No step changes any more: what is walked through once is known. */
+	if (status == HK_OK)
+		reader->plan->widest = hk__plan_widest(reader->plan);
 	return status;
 }
 

@@ -244,6 +244,8 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 	if (algo->flags & HK_ALGO_NODES)
 		plan->nodes = opts.nodes ? opts.nodes : plan_default_nodes(nranks);
 	plan->parts = algo->parts ? algo->parts(plan) : 1;
+	plan->widest = algo->widest ? algo->widest(plan) : 1;
+	hk_assert(plan->widest > 0);
 	if (coll == HK_COLL_SENDRECV) {
 		status = plan_make_batch(plan, &opts);
 		if (status != HK_OK) {
@@ -315,6 +317,26 @@ void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint
 	hk_assert(i < hk_plan_steps(plan, rank, lane));
 	*step_out = hk__step_none;
 	plan->algo->step(plan, rank, lane, i, step_out);
+}
+
+uint32_t hk__plan_widest(const struct hk_plan *plan)
+{
+	uint32_t widest = 1;
+
+	if (plan->widest)
+		return plan->widest;
+	for (uint32_t r = 0; r < plan->n; r++) {
+		for (uint32_t l = 0; l < hk_plan_lanes(plan, r); l++) {
+			for (uint32_t i = 0; i < hk_plan_steps(plan, r, l); i++) {
+				struct hk_step step;
+
+				hk_plan_step(plan, r, l, i, &step);
+				if (hk__op_sends(step.op))
+					widest = hk__max(widest, step.count);
+			}
+		}
+	}
+	return widest;
 }
 
 static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *info_out)

@@ -31,6 +31,8 @@ struct hk_algo {
 	uint32_t slots;
 	/* Scratch slots of a rank; NULL: none. */
 	uint32_t (*scratch)(const struct hk_plan *plan, uint32_t rank);
+	/* Chunks of the widest message of any rank, if there is one; NULL: 1. */
+	uint32_t (*widest)(const struct hk_plan *plan);
 	uint32_t (*steps)(const struct hk_plan *plan, uint32_t rank, uint32_t lane);
 	/* Fills what differs from hk__step_none. */
 	void (*step)(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
@@ -50,6 +52,7 @@ struct hk_plan {
 	uint32_t parts;
 	uint32_t slots;
 	bool inplace;
+	uint32_t widest;		/* 0: not known; see hk__plan_widest */
 	struct hk__store *store;	/* stored plans */
 	struct hk__batch *batch;	/* sendrecv */
 };
@@ -67,6 +70,13 @@ bool hk__coll_inplace(enum hk_coll coll);	/* `in` can lie inside `out`, or it in
 
 /* How many chunks make V (struct hk_algo_info). */
 uint32_t hk__plan_chunks(const struct hk_plan *plan);
+
+/*
+ * The most chunks that a message of any rank carries; at least 1. What a slot
+ * of a channel has to hold follows from it, so all ranks have to agree. Constant
+ * time for built-in plans and those from files; others are walked through.
+ */
+uint32_t hk__plan_widest(const struct hk_plan *plan);
 
 /* One reason why a step cannot be meant, or NULL: I1 in ARCHITECTURE.md. */
 const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step);

@@ -249,5 +249,6 @@ uint32_t hk__binomial_nkids(uint32_t n, uint32_t v);
 uint32_t hk__binomial_kid(uint32_t n, uint32_t v, uint32_t k);
 uint32_t hk__binomial_parent(uint32_t v);		/* v > 0 */
 uint32_t hk__binomial_size(uint32_t n, uint32_t v);	/* members below and v */
+uint32_t hk__binomial_widest(uint32_t n);		/* largest size but the root's */
 
 #endif

@@ -44,12 +44,30 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 	}
 }
 
+/* The last distance, where blocks may lack, or the one before it. */
+static uint32_t allgather_widest(const struct hk_plan *plan)
+{
+	if (plan->n == 1)
+		return 1;
+	uint32_t last = 1u << hk__flog2(plan->n - 1);
+	return hk__max(plan->n - last, last / 2);
+}
+
 /* Numbers below n with bit k set. */
 static uint32_t bruck_count(uint32_t n, uint32_t k)
 {
 	uint32_t rest = n % (2u << k);
 
 	return (n >> (k + 1) << k) + (rest > 1u << k ? rest - (1u << k) : 0);
+}
+
+static uint32_t alltoall_widest(const struct hk_plan *plan)
+{
+	uint32_t widest = 1;
+
+	for (uint32_t k = 0; k < hk__clog2(plan->n); k++)
+		widest = hk__max(widest, bruck_count(plan->n, k));
+	return widest;
 }
 
 static uint32_t alltoall_scratch(const struct hk_plan *plan, uint32_t rank)
@@ -101,6 +119,7 @@ const struct hk_algo hk__algo_bruck[] = {
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "bruck", NULL, "all it has, to a rank twice as far each time", "clog2(n)",
 		    "(n-1)/n", "0", "0", "any n; small blocks" },
+	  .widest = allgather_widest,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .coll = HK_COLL_ALLTOALL,
@@ -109,6 +128,7 @@ const struct hk_algo hk__algo_bruck[] = {
 		    "popsum(n)/n", "0", "(n-1)/n",
 		    "any n; small blocks; v: every rank knows all counts" },
 	  .scratch = alltoall_scratch,
+	  .widest = alltoall_widest,
 	  .steps = alltoall_steps,
 	  .step = alltoall_step },
 	{ .card = { .name = NULL } },

@@ -183,6 +183,14 @@ static uint32_t butterfly_parts(const struct hk_plan *plan)
 	return 1u << hk__flog2(plan->n);
 }
 
+/* Half of all, or all where ranks are left over. */
+static uint32_t butterfly_widest(const struct hk_plan *plan)
+{
+	uint32_t all = plan->coll == HK_COLL_REDUCESCATTER ? plan->n : plan->parts;
+
+	return plan->n > 1u << hk__flog2(plan->n) ? all : hk__max(all / 2, 1);
+}
+
 /* A passive rank hands everything over and takes everything back. */
 static void allreduce_passive_step(const struct hk_plan *plan, const struct butterfly *b,
 				   uint32_t i, struct hk_step *step)
@@ -369,6 +377,11 @@ static uint32_t allgather_steps(const struct hk_plan *plan, uint32_t rank, uint3
 	return b.passive ? 3 : 1 + 2 * b.levels + (b.paired ? 2 : 0);
 }
 
+static uint32_t allgather_widest(const struct hk_plan *plan)
+{
+	return plan->n > 1u << hk__flog2(plan->n) ? plan->n - 1 : hk__max(plan->n / 2, 1);
+}
+
 /* What a passive rank lacks in the end: all blocks but its own. */
 static struct hk_span allgather_rest(const struct butterfly *b)
 {
@@ -421,6 +434,7 @@ const struct hk_algo hk__algo_butterfly[] = {
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; flat networks" },
 	  .parts = butterfly_parts,
+	  .widest = butterfly_widest,
 	  .steps = halving_steps,
 	  .step = halving_step },
 	{ .coll = HK_COLL_ALLREDUCE,
@@ -429,6 +443,7 @@ const struct hk_algo hk__algo_butterfly[] = {
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; torus and ring links" },
 	  .parts = butterfly_parts,
+	  .widest = butterfly_widest,
 	  .steps = halving_steps,
 	  .step = halving_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
@@ -436,11 +451,13 @@ const struct hk_algo hk__algo_butterfly[] = {
 		    "flog2(n) + " DETOUR, LEFT " ? 1 : (n-1)/n", "(" DOUBLED " + " LEFT "*n)/n",
 		    LEFT " ? 1 : n > 2 ? 1/2 : 0", "any n" },
 	  .scratch = reducescatter_scratch,
+	  .widest = butterfly_widest,
 	  .steps = reducescatter_steps,
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "recursive-doubling", NULL, "all it has, with a partner twice as far each time",
 		    "flog2(n) + " DETOUR, "(" DOUBLED " + " LEFT "*(n-1))/n", "0", "0", "any n" },
+	  .widest = allgather_widest,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .card = { .name = NULL } },

@@ -18,6 +18,11 @@ static uint32_t compose_parts(const struct hk_plan *plan)
 	return plan->n;
 }
 
+static uint32_t compose_widest(const struct hk_plan *plan)
+{
+	return hk__binomial_widest(plan->n);
+}
+
 /* ---- broadcast ---- */
 
 static uint32_t scatter_steps(uint32_t n, uint32_t v)
@@ -137,6 +142,7 @@ const struct hk_algo hk__algo_compose[] = {
 	  .card = { "scatter-allgather", "van-de-geijn", "binomial scatter, then ring allgather",
 		    "n-1", "2*(n-1)/n", "0", "0", "any n; large vectors" },
 	  .parts = compose_parts,
+	  .widest = compose_widest,
 	  .steps = broadcast_steps,
 	  .step = broadcast_step },
 	{ .coll = HK_COLL_REDUCE,
@@ -146,6 +152,7 @@ const struct hk_algo hk__algo_compose[] = {
 		    "(n-1 + max(n - pow2(n-1), pow2(n-1)/2))/n", "(n-1)/n",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "any n; large vectors" },
 	  .parts = compose_parts,
+	  .widest = compose_widest,
 	  .scratch = reduce_scratch,
 	  .steps = reduce_steps,
 	  .step = reduce_step },

@@ -24,6 +24,12 @@ static uint32_t pat_count(uint32_t n, uint32_t k)
 	return (n - (1u << k) + pair - 1) / pair;
 }
 
+/* The nearest partner gets most. */
+static uint32_t pat_widest(const struct hk_plan *plan)
+{
+	return plan->n > 1 ? pat_count(plan->n, 0) : 1;
+}
+
 /* The slots of blocks first, first - 2*2^k, first - 4*2^k, ... of n. */
 static struct hk_span pat_span(enum hk_buf buf, uint32_t first, uint32_t n, uint32_t k)
 {
@@ -123,11 +129,13 @@ const struct hk_algo hk__algo_pat[] = {
 		    "(n-1)/n", "(n-1)/n", "n > 2 ? ceil(n/2)/n : 0",
 		    "any n; small blocks at scale" },
 	  .scratch = reducescatter_scratch,
+	  .widest = pat_widest,
 	  .steps = reducescatter_steps,
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "pat", NULL, "parallel aggregated trees, the farthest partner first",
 		    "clog2(n)", "(n-1)/n", "0", "0", "any n; small blocks at scale" },
+	  .widest = pat_widest,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .card = { .name = NULL } },

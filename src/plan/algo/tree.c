@@ -51,6 +51,15 @@ uint32_t hk__binomial_size(uint32_t n, uint32_t v)
 	return v ? hk__min(v & -v, n - v) : n;
 }
 
+uint32_t hk__binomial_widest(uint32_t n)
+{
+	if (n == 1)
+		return 1;
+	/* The last child of the root may lack members; the one before it does not. */
+	uint32_t last = 1u << hk__flog2(n - 1);
+	return hk__max(n - last, last / 2);
+}
+
 void hk__tree_binomial(const struct team *team, struct tree_node *node)
 {
 	*node = (struct tree_node){ .has_parent = team->me != 0, .teams = { *team } };
@@ -236,6 +245,11 @@ static uint32_t blocks_scratch(const struct hk_plan *plan, uint32_t rank)
 	return team.me && size > 1 ? size : 0;
 }
 
+static uint32_t blocks_widest(const struct hk_plan *plan)
+{
+	return hk__binomial_widest(plan->n);
+}
+
 static uint32_t blocks_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
 	struct team team = team_all(plan, rank, plan->root);
@@ -352,6 +366,7 @@ const struct hk_algo hk__algo_tree[] = {
 		    "n > 3 ? max(n - pow2(n-1), pow2(n-1)/2)/n : 0",
 		    "any n; v: inner ranks know the counts below them" },
 	  .scratch = blocks_scratch,
+	  .widest = blocks_widest,
 	  .steps = blocks_steps,
 	  .step = gather_step },
 	{ .coll = HK_COLL_SCATTER,
@@ -359,6 +374,7 @@ const struct hk_algo hk__algo_tree[] = {
 		    "(n-1)/n", "0", "n > 3 ? max(n - pow2(n-1), pow2(n-1)/2)/n : 0",
 		    "any n; v: inner ranks know the counts below them" },
 	  .scratch = blocks_scratch,
+	  .widest = blocks_widest,
 	  .steps = blocks_steps,
 	  .step = scatter_step },
 	{ .card = { .name = NULL } },

@@ -30,6 +30,12 @@ static struct place place_of(const struct hk_plan *plan, uint32_t rank)
 	return (struct place){ plan->nodes, g, rank / g, rank % g };
 }
 
+/* In the node, what is of a rank is a chunk for each node. */
+static uint32_t node_widest(const struct hk_plan *plan)
+{
+	return plan->n > plan->nodes ? plan->nodes : 1;
+}
+
 /* ---- allreduce "split-rail": part device * N + node is whole at that rank ---- */
 
 enum {
@@ -176,6 +182,13 @@ static uint32_t alltoall_scratch(const struct hk_plan *plan, uint32_t rank)
 	return plan->n;
 }
 
+static uint32_t alltoall_widest(const struct hk_plan *plan)
+{
+	uint32_t g = plan->n / plan->nodes;
+
+	return hk__max(node_widest(plan), plan->nodes > 1 ? g : 1);
+}
+
 static uint32_t alltoall_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
 	struct place at = place_of(plan, rank);
@@ -251,6 +264,7 @@ const struct hk_algo hk__algo_twolevel[] = {
 		    "g > 2 ? 1/g : 0", GRID },
 	  .parts = allreduce_parts,
 	  .scratch = allreduce_scratch,
+	  .widest = node_widest,
 	  .steps = allreduce_steps,
 	  .step = allreduce_step },
 	{ .coll = HK_COLL_ALLGATHER,
@@ -259,6 +273,7 @@ const struct hk_algo hk__algo_twolevel[] = {
 	  .nlanes = 2,
 	  .card = { "two-level", NULL, "ring on each rail, then direct in the node",
 		    "(g > 1) + N-1", "(N-1)/n + (g-1)/g", "0", "0", GRID },
+	  .widest = node_widest,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .coll = HK_COLL_ALLTOALL,
@@ -268,6 +283,7 @@ const struct hk_algo hk__algo_twolevel[] = {
 		    "(g > 1) + (N > 1)", "(g-1)/g + (N-1)/N", "0", "1",
 		    GRID "; v: every rank knows all counts" },
 	  .scratch = alltoall_scratch,
+	  .widest = alltoall_widest,
 	  .steps = alltoall_steps,
 	  .step = alltoall_step },
 	{ .card = { .name = NULL } },
