@@ -13,7 +13,8 @@
  *            follow each other in every lane and share no byte
  *
  * A plan is immutable and knows no sizes. A built-in one stores nothing per rank
- * or step (sendrecv: its messages); a step is computed when it is asked for.
+ * or step (sendrecv: its messages; uneven nodes: their sizes); a step is
+ * computed when it is asked for.
  * docs/ARCHITECTURE.md states the invariants (I1...) of every proved plan.
  */
 #ifndef HOCKET_PLAN_H
@@ -126,18 +127,21 @@ struct hk_plan_opts {
 	size_t size;		/* sizeof(struct hk_plan_opts) */
 	const char *algo;	/* NULL: the collective's first */
 	uint32_t root;		/* broadcast, reduce, gather, scatter */
-	uint32_t nodes;		/* two-level: divides the ranks; 0: up to 8 a node */
+	uint32_t nodes;		/* two-level: of equal sizes, or as node_sizes says;
+				   0: the fewest of up to 8 ranks */
 	const struct hk_msg *msgs; /* sendrecv; NULL: each rank to the next; copied;
 				      slots and symbols keep this order */
 	size_t nmsgs;
 	const struct hk_alloc *alloc; /* borrowed until the plan is destroyed */
+	const uint32_t *node_sizes; /* ranks of each of `nodes` nodes, side by side,
+				       n in all; NULL: equal; copied */
 };
-#define HK_PLAN_OPTS_INIT { sizeof(struct hk_plan_opts), NULL, 0, 0, NULL, 0, NULL }
+#define HK_PLAN_OPTS_INIT { sizeof(struct hk_plan_opts), NULL, 0, 0, NULL, 0, NULL, NULL }
 
 /*
  * Makes a built-in plan. opts may be NULL. HK_EINVAL (unknown algorithm, rank
- * or root out of range, nodes that do not divide), HK_ELIMIT, HK_ENOMEM, with
- * the reason in why.
+ * or root out of range, nodes that do not divide or add up), HK_ELIMIT,
+ * HK_ENOMEM, with the reason in why.
  */
 HK_API HK_NODISCARD enum hk_status
 hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *opts,
@@ -146,7 +150,7 @@ hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *op
 /* Accepts NULL. */
 HK_API void hk_plan_destroy(struct hk_plan *plan);
 
-/* What a plan is, in one struct; strings are borrowed from the plan. */
+/* What a plan is, in one struct; what it points to is borrowed from the plan. */
 struct hk_plan_info {
 	enum hk_coll coll;
 	const char *algo;
@@ -158,6 +162,7 @@ struct hk_plan_info {
 	bool inplace;		/* claims to work with `in` inside `out` */
 	const struct hk_msg *msgs; /* sendrecv, as given */
 	size_t nmsgs;
+	const uint32_t *node_sizes; /* of `nodes` nodes; NULL: all are equal */
 };
 HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out);
 
@@ -165,7 +170,10 @@ HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *in
 HK_API uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank);
 HK_API uint32_t hk_plan_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane);
 
-/* Step i of a lane, computed in constant time, from no other step. */
+/*
+ * Step i of a lane, computed from no other step, in constant time (uneven
+ * nodes: in that of a search for the rank's node).
+ */
 HK_API void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step_out);
 
@@ -227,6 +235,7 @@ struct hk_algo_info {
 	bool nodes;		/* two-level: takes a number of nodes */
 	bool rooted;
 	bool inplace;
+	bool uneven;		/* takes node_sizes that differ; costs are for equal ones */
 };
 
 /* The i-th algorithm, in the order of the collectives; false past the last. */

@@ -93,7 +93,8 @@ static enum hk_status head_read_nodes(struct hk__json_reader *reader, const json
 	struct hk__json_range range = { 1, spec->n, HK_ESYNTAX };
 
 	spec->nodes = 1;
-	if (!json_object_get(root, "nodes"))
+	/* A list of sizes is read where there is memory for it: nodes_read. */
+	if (!json_object_get(root, "nodes") || json_is_array(json_object_get(root, "nodes")))
 		return HK_OK;
 	enum hk_status status = hk__json_get_u32(reader, root, "nodes", range, &spec->nodes);
 	if (status == HK_OK && spec->n % spec->nodes != 0)
@@ -147,6 +148,34 @@ static enum hk_status head_read(struct hk__json_reader *reader, json_t *root)
 	return status;
 }
 
+static enum hk_status nodes_read(struct hk__json_reader *reader, const json_t *list,
+				 struct hk__array *sizes)
+{
+	struct hk__store_spec *spec = &reader->spec;
+	struct hk_why why = { "" };
+	char key[32];
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		uint32_t *size = hk__array_push(sizes);
+
+		if (!size)
+			return hk__json_fail_memory(reader);
+		if (!hk__json_u32(json_array_get(list, i), spec->n, size)) {
+			snprintf(key, sizeof(key), "nodes[%zu]", i);
+			return hk__json_expected(reader, key, json_array_get(list, i),
+						 "the ranks of a node, 1 to %u", spec->n);
+		}
+	}
+	if (sizes->count == 0)
+		return hk__json_expected(reader, "nodes", list,
+					 "a number of nodes, or a list of their sizes");
+	spec->nodes = (uint32_t)sizes->count; /* each took a byte of the text or more */
+	spec->node_sizes = sizes->items;
+	if (hk__nodes_check(spec->n, spec->nodes, spec->node_sizes, &why) != HK_OK)
+		return hk__json_fail(reader, HK_ESYNTAX, "nodes", "%s", why.text);
+	return HK_OK;
+}
+
 static enum hk_status messages_read(const struct hk__json_reader *reader, const json_t *list,
 				    struct hk__array *msgs)
 {
@@ -173,6 +202,27 @@ static enum hk_status messages_read(const struct hk__json_reader *reader, const 
 		*at = msg;
 	}
 	return HK_OK;
+}
+
+/* The lists of the head, which the plan will copy. */
+static enum hk_status lists_read(struct hk__json_reader *reader, const json_t *root,
+				 struct hk__array *sizes, struct hk__array *msgs)
+{
+	struct hk__store_spec *spec = &reader->spec;
+	const json_t *nodes = json_object_get(root, "nodes");
+	const json_t *messages = json_object_get(root, "messages");
+	enum hk_status status = HK_OK;
+
+	if (json_is_array(nodes))
+		status = nodes_read(reader, nodes, sizes);
+	if (status == HK_OK && spec->coll == HK_COLL_SENDRECV)
+		status = messages_read(reader, messages, msgs);
+	else if (status == HK_OK && messages)
+		status = hk__json_fail(reader, HK_ESYNTAX, "messages", "%s has none",
+				       hk_coll_name(spec->coll));
+	spec->msgs = msgs->items;
+	spec->nmsgs = msgs->count;
+	return status;
 }
 
 /* ---- programs ---- */
@@ -327,8 +377,7 @@ static enum hk_status plan_create_empty(struct hk__json_reader *reader, const js
 {
 	struct hk__store_spec *spec = &reader->spec;
 	size_t nprograms = json_array_size(programs);
-	enum hk_status status = HK_OK;
-	struct hk__array msgs;
+	struct hk__array sizes, msgs;
 
 	if (!json_is_array(programs))
 		return hk__json_expected(reader, "programs", programs, "a list of programs");
@@ -336,20 +385,16 @@ static enum hk_status plan_create_empty(struct hk__json_reader *reader, const js
 		return hk__json_fail(reader, HK_ESYNTAX, NULL, "programs for %zu of %u ranks%s",
 				     nprograms, spec->n,
 				     nprograms < spec->n ? ": this is only part of a plan" : "");
+	hk__array_init(&sizes, reader->alloc, sizeof(uint32_t));
 	hk__array_init(&msgs, reader->alloc, sizeof(struct hk_msg));
-	if (spec->coll == HK_COLL_SENDRECV)
-		status = messages_read(reader, json_object_get(root, "messages"), &msgs);
-	else if (json_object_get(root, "messages"))
-		status = hk__json_fail(reader, HK_ESYNTAX, "messages", "%s has none",
-				       hk_coll_name(spec->coll));
-	spec->msgs = msgs.items;
-	spec->nmsgs = msgs.count;
+	enum hk_status status = lists_read(reader, root, &sizes, &msgs);
 	if (status == HK_OK) {
 		status = hk__store_create(reader->alloc, spec, &reader->plan);
 		if (status != HK_OK)
 			status = hk__json_fail_memory(reader);
 	}
 	hk__array_fini(&msgs);
+	hk__array_fini(&sizes);
 	return status;
 }
 

@@ -11,6 +11,7 @@
 
 #define JSON_LINE_MAX 512
 #define JSON_MESSAGES_A_LINE 8
+#define JSON_NODES_A_LINE 16
 
 static void json_add_span(struct hk__text *line, const char *key, const struct hk_span *span)
 {
@@ -83,6 +84,17 @@ static void json_write_messages(const struct hk_plan_info *info, FILE *file)
 	fputs("],\n", file);
 }
 
+static void json_write_nodes(const struct hk_plan_info *info, FILE *file)
+{
+	fputs("  \"nodes\": [", file);
+	for (uint32_t k = 0; k < info->nodes && !ferror(file); k++) {
+		if (k)
+			fputs(k % JSON_NODES_A_LINE ? ", " : ",\n    ", file);
+		fprintf(file, "%u", info->node_sizes[k]);
+	}
+	fputs("],\n", file);
+}
+
 static void json_write_head(const struct hk_plan *plan, FILE *file)
 {
 	struct hk_plan_info info;
@@ -93,7 +105,9 @@ static void json_write_head(const struct hk_plan *plan, FILE *file)
 		hk_coll_name(info.coll), info.algo, info.nranks);
 	if (hk__coll_rooted(info.coll))
 		fprintf(file, "  \"root\": %u,\n", info.root);
-	if (info.nodes > 1)
+	if (info.node_sizes)
+		json_write_nodes(&info, file);
+	else if (info.nodes > 1)
 		fprintf(file, "  \"nodes\": %u,\n", info.nodes);
 	if (hk__coll_vector(info.coll))
 		fprintf(file, "  \"parts\": %u,\n", info.parts);

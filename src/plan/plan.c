@@ -165,6 +165,32 @@ static uint32_t plan_default_nodes(uint32_t n)
 	return n;
 }
 
+static enum hk_status plan_check_nodes(const struct hk_algo *algo, uint32_t n,
+				       const struct hk_plan_opts *opts, struct hk_why *why)
+{
+	if ((opts->nodes || opts->node_sizes) && !(algo->flags & HK_ALGO_NODES))
+		return hk__why(why, HK_EINVAL,
+			       "%s %s is flat and takes no nodes; its two-level form does",
+			       hk_coll_name(algo->coll), algo->card.name);
+	if (opts->node_sizes) {
+		enum hk_status status = hk__nodes_check(n, opts->nodes, opts->node_sizes, why);
+
+		if (status != HK_OK)
+			return status;
+		if (!(algo->flags & HK_ALGO_UNEVEN) &&
+		    !hk__nodes_equal(opts->nodes, opts->node_sizes))
+			return hk__why(
+				why, HK_EINVAL,
+				"%s %s takes nodes of equal sizes; its leader form takes any",
+				hk_coll_name(algo->coll), algo->card.name);
+		return HK_OK;
+	}
+	if (opts->nodes && (opts->nodes > n || n % opts->nodes))
+		return hk__why(why, HK_EINVAL, "%u nodes do not divide %u ranks evenly",
+			       opts->nodes, n);
+	return HK_OK;
+}
+
 static enum hk_status plan_check_args(const struct hk_algo *algo, uint32_t n,
 				      const struct hk_plan_opts *opts, struct hk_why *why)
 {
@@ -175,13 +201,9 @@ static enum hk_status plan_check_args(const struct hk_algo *algo, uint32_t n,
 			       opts->root, n, n - 1);
 	if (opts->root && !hk__coll_rooted(algo->coll))
 		return hk__why(why, HK_EINVAL, "%s has no root", hk_coll_name(algo->coll));
-	if (opts->nodes && !(algo->flags & HK_ALGO_NODES))
-		return hk__why(why, HK_EINVAL,
-			       "%s %s is flat and takes no nodes; its two-level form does",
-			       hk_coll_name(algo->coll), algo->card.name);
-	if (opts->nodes && (opts->nodes > n || n % opts->nodes))
-		return hk__why(why, HK_EINVAL, "%u nodes do not divide %u ranks evenly",
-			       opts->nodes, n);
+	enum hk_status status = plan_check_nodes(algo, n, opts, why);
+	if (status != HK_OK)
+		return status;
 	if (opts->nmsgs && algo->coll != HK_COLL_SENDRECV)
 		return hk__why(why, HK_EINVAL, "%s takes no list of messages",
 			       hk_coll_name(algo->coll));
@@ -210,6 +232,30 @@ static enum hk_status plan_make_batch(struct hk_plan *plan, const struct hk_plan
 	enum hk_status status = hk__batch_create(plan->alloc, plan->n, msgs, plan->n, &plan->batch);
 	hk__mem_free(plan->alloc, msgs, plan->n, sizeof(*msgs));
 	return status;
+}
+
+/* What has memory of its own, and what follows from all the rest. */
+static enum hk_status plan_fill(struct hk_plan *plan, const struct hk_plan_opts *opts,
+				struct hk_why *why)
+{
+	const struct hk_algo *algo = plan->algo;
+	enum hk_status status = HK_OK;
+
+	if (algo->flags & HK_ALGO_NODES)
+		status = hk__nodes_store(plan,
+					 opts->nodes ? opts->nodes : plan_default_nodes(plan->n),
+					 opts->node_sizes);
+	if (status != HK_OK)
+		return hk__why(why, status, "no memory for the sizes of %u nodes", opts->nodes);
+	if (plan->coll == HK_COLL_SENDRECV)
+		status = plan_make_batch(plan, opts);
+	if (status != HK_OK)
+		return hk__why(why, status, "%s: %zu messages", hk_status_text(status),
+			       opts->msgs ? opts->nmsgs : plan->n);
+	plan->parts = algo->parts ? algo->parts(plan) : 1;
+	plan->widest = algo->widest ? algo->widest(plan) : 1;
+	hk_assert(plan->widest > 0);
+	return HK_OK;
 }
 
 enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *given,
@@ -241,18 +287,10 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 				  .nodes = 1,
 				  .slots = algo->slots ? algo->slots : 1,
 				  .inplace = !(algo->flags & HK_ALGO_NOT_INPLACE) };
-	if (algo->flags & HK_ALGO_NODES)
-		plan->nodes = opts.nodes ? opts.nodes : plan_default_nodes(nranks);
-	plan->parts = algo->parts ? algo->parts(plan) : 1;
-	plan->widest = algo->widest ? algo->widest(plan) : 1;
-	hk_assert(plan->widest > 0);
-	if (coll == HK_COLL_SENDRECV) {
-		status = plan_make_batch(plan, &opts);
-		if (status != HK_OK) {
-			hk_plan_destroy(plan);
-			return hk__why(why, status, "%s: %zu messages", hk_status_text(status),
-				       opts.msgs ? opts.nmsgs : nranks);
-		}
+	status = plan_fill(plan, &opts, why);
+	if (status != HK_OK) {
+		hk_plan_destroy(plan);
+		return status;
 	}
 	*plan_out = plan;
 	return HK_OK;
@@ -265,6 +303,7 @@ void hk_plan_destroy(struct hk_plan *plan)
 	if (plan->store)
 		hk__store_destroy(plan);
 	hk__batch_destroy(plan->alloc, plan->batch);
+	hk__nodes_free(plan);
 	hk__mem_free(plan->alloc, plan, 1, sizeof(*plan));
 }
 
@@ -283,6 +322,7 @@ void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 		.inplace = plan->inplace,
 		.msgs = plan->batch ? plan->batch->msgs : NULL,
 		.nmsgs = plan->batch ? plan->batch->nmsgs : 0,
+		.node_sizes = plan->node_sizes,
 	};
 }
 
@@ -354,6 +394,7 @@ static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *
 		.nodes = algo->flags & HK_ALGO_NODES,
 		.rooted = hk__coll_rooted(algo->coll),
 		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),
+		.uneven = algo->flags & HK_ALGO_UNEVEN,
 	};
 }
 

@@ -13,7 +13,8 @@
 
 enum algo_flags {
 	HK_ALGO_NODES = 1 << 0,		/* two-level: uses plan->nodes */
-	HK_ALGO_NOT_INPLACE = 1 << 1
+	HK_ALGO_NOT_INPLACE = 1 << 1,
+	HK_ALGO_UNEVEN = 1 << 2		/* nodes may have any sizes */
 };
 
 struct hk_algo {
@@ -55,6 +56,8 @@ struct hk_plan {
 	uint32_t widest;		/* 0: not known; see hk__plan_widest */
 	struct hk__store *store;	/* stored plans */
 	struct hk__batch *batch;	/* sendrecv */
+	uint32_t *node_sizes;		/* of `nodes` nodes; NULL: all are equal */
+	uint32_t *node_first;		/* with node_sizes: their first ranks, then n */
 };
 
 extern const struct hk_step hk__step_none;
@@ -111,6 +114,30 @@ static inline bool hk__op_reduces(enum hk_op op)
 static inline bool hk__op_reserved(enum hk_op op)
 {
 	return op >= HK_OP_PUT;
+}
+
+/* ---- nodes (nodes.c): ranks that lie side by side ---- */
+
+/* HK_EINVAL, and why, where the sizes are not those of `nodes` nodes of n ranks. */
+enum hk_status hk__nodes_check(uint32_t n, uint32_t nodes, const uint32_t *sizes,
+			       struct hk_why *why);
+/* sizes NULL: true. */
+bool hk__nodes_equal(uint32_t nodes, const uint32_t *sizes);
+/* Sets a plan's nodes; sizes that differ are copied, others need no memory. */
+enum hk_status hk__nodes_store(struct hk_plan *plan, uint32_t nodes, const uint32_t *sizes);
+void hk__nodes_free(struct hk_plan *plan);
+
+/* The node of a rank; a node's first rank and its size. */
+uint32_t hk__node_of(const struct hk_plan *plan, uint32_t rank);
+
+static inline uint32_t hk__node_first(const struct hk_plan *plan, uint32_t node)
+{
+	return plan->node_first ? plan->node_first[node] : plan->n / plan->nodes * node;
+}
+
+static inline uint32_t hk__node_size(const struct hk_plan *plan, uint32_t node)
+{
+	return plan->node_sizes ? plan->node_sizes[node] : plan->n / plan->nodes;
 }
 
 /* ---- sendrecv batches (algo/sendrecv.c) ---- */

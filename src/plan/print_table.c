@@ -14,6 +14,7 @@
 #define TABLE_MEASURED_MAX (1u << 20) /* steps of a rank worth walking twice */
 #define TABLE_SLOT_RANGES_MAX 6
 #define TABLE_CELL_MAX 64
+#define TITLE_NODES_MAX 16 /* sizes of nodes worth a title */
 
 enum table_column {
 	TABLE_LANE,
@@ -46,6 +47,14 @@ static void title_add(struct hk__text *text, uint64_t count, const char *noun)
 	hk__text_add(text, ", %llu %s%s", (unsigned long long)count, noun, count == 1 ? "" : "s");
 }
 
+/* " (3+1+4)"; of many nodes the first. */
+static void title_add_sizes(struct hk__text *text, const uint32_t *sizes, uint32_t nodes)
+{
+	for (uint32_t k = 0; k < hk__min(nodes, TITLE_NODES_MAX); k++)
+		hk__text_add(text, "%s%u", k ? "+" : " (", sizes[k]);
+	hk__text_add(text, nodes > TITLE_NODES_MAX ? "+...)" : ")");
+}
+
 void hk__print_title(struct hk__text *text, const struct hk_plan *plan)
 {
 	struct hk_plan_info info;
@@ -57,6 +66,8 @@ void hk__print_title(struct hk__text *text, const struct hk_plan *plan)
 		hk__text_add(text, ", root %u", info.root);
 	if (info.nodes > 1)
 		title_add(text, info.nodes, "node");
+	if (info.node_sizes)
+		title_add_sizes(text, info.node_sizes, info.nodes);
 	if (hk__coll_vector(info.coll))
 		title_add(text, info.parts, "part");
 	if (info.coll == HK_COLL_SENDRECV)

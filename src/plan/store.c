@@ -15,7 +15,6 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 				  .coll = spec->coll,
 				  .n = spec->n,
 				  .root = spec->root,
-				  .nodes = spec->nodes,
 				  .parts = spec->parts,
 				  .slots = spec->slots,
 				  .inplace = spec->inplace };
@@ -28,6 +27,8 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 		goto err_destroy;
 	for (uint32_t r = 0; r < spec->n; r++)
 		hk__array_init(&plan->store->ranks[r].lanes, alloc, sizeof(struct hk__store_lane));
+	if (hk__nodes_store(plan, spec->nodes, spec->node_sizes) != HK_OK)
+		goto err_destroy;
 	if (spec->coll == HK_COLL_SENDRECV &&
 	    hk__batch_create(alloc, spec->n, spec->msgs, spec->nmsgs, &plan->batch) != HK_OK)
 		goto err_destroy;
@@ -116,6 +117,7 @@ enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan
 				       .n = info.nranks,
 				       .root = info.root,
 				       .nodes = info.nodes,
+				       .node_sizes = info.node_sizes,
 				       .parts = info.parts,
 				       .slots = info.slots,
 				       .inplace = info.inplace,

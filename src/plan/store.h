@@ -23,13 +23,14 @@ struct hk__store {
 	struct hk__store_rank *ranks;	/* plan->n of them */
 };
 
-/* What a stored plan starts from. msgs is copied. */
+/* What a stored plan starts from. msgs and node_sizes are copied. */
 struct hk__store_spec {
 	enum hk_coll coll;
 	const char *algo;
 	uint32_t n;
 	uint32_t root;
 	uint32_t nodes;
+	const uint32_t *node_sizes;	/* NULL: equal */
 	uint32_t parts;
 	uint32_t slots;
 	bool inplace;

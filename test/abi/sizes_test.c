@@ -23,14 +23,14 @@ TEST(hot)
 
 TEST(plan_is_small_at_any_scale)
 {
-	CHECK_EQ(sizeof(struct hk_plan), 64);
+	CHECK_EQ(sizeof(struct hk_plan), 80);
 }
 
 TEST(installed)
 {
 	CHECK_EQ(sizeof(struct hk_alloc), 16);
 	CHECK_EQ(sizeof(struct hk_msg), 8);
-	CHECK_EQ(sizeof(struct hk_plan_info), 56);
+	CHECK_EQ(sizeof(struct hk_plan_info), 64);
 	CHECK_EQ(sizeof(struct hk_sizes), 16);
 	CHECK_EQ(sizeof(struct hk_algo_info), 80);
 	CHECK_EQ(sizeof(struct hk_why), 768);
@@ -41,7 +41,7 @@ TEST(installed)
 
 TEST(installed_options)
 {
-	CHECK_EQ(sizeof(struct hk_plan_opts), 48);
+	CHECK_EQ(sizeof(struct hk_plan_opts), 56);
 	CHECK_EQ(sizeof(struct hk_check_opts), 40);
 	CHECK_EQ(sizeof(struct hk_print_opts), 16);
 	CHECK_EQ(offsetof(struct hk_plan_opts, size), 0);
@@ -59,7 +59,7 @@ TEST(initialisers)
 	CHECK_EQ(plan.size, sizeof(plan));
 	CHECK_EQ(check.size, sizeof(check));
 	CHECK_EQ(print.size, sizeof(print));
-	CHECK(!plan.algo && !plan.msgs && !plan.alloc);
+	CHECK(!plan.algo && !plan.msgs && !plan.alloc && !plan.node_sizes);
 	CHECK(!check.inplace && !check.set_slots && !check.alloc && !check.progress);
 	CHECK(!print.one_rank && !print.rank);
 }

@@ -67,6 +67,51 @@ TEST(wrong_arguments)
 	expect_wrong(HK_COLL_SENDRECV, 4, &opts, HK_EINVAL, "2 messages, but no list of them");
 }
 
+TEST(wrong_nodes)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	const uint32_t sizes[] = { 3, 1, 4 }, hole[] = { 3, 0, 5 };
+	const uint32_t huge[] = { UINT32_MAX, UINT32_MAX, 10 };
+
+	opts.algo = "two-level";
+	opts.node_sizes = sizes;
+	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL,
+		     "sizes of nodes, but no number of them");
+	opts.nodes = 3;
+	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL,
+		     "allreduce two-level takes nodes of equal sizes; its leader form takes any");
+	expect_wrong(HK_COLL_ALLREDUCE, 9, &opts, HK_EINVAL,
+		     "nodes of 8 ranks in all, but there are 9");
+	expect_wrong(HK_COLL_ALLREDUCE, 2, &opts, HK_EINVAL, "3 nodes are more than 2 ranks");
+	opts.node_sizes = hole;
+	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL, "node 1 has no rank; leave it out");
+	opts.node_sizes = huge;
+	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL,
+		     "nodes of 8589934600 ranks in all, but there are 8");
+	opts.algo = "ring";
+	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL, "is flat and takes no nodes");
+	opts.nodes = 0;
+	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL, "is flat and takes no nodes");
+}
+
+/* Sizes that are all the same are a number of nodes. */
+TEST(equal_node_sizes)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	uint32_t sizes[] = { 2, 2, 2 };
+	struct hk_plan_info info;
+	struct hk_plan *plan;
+
+	opts.algo = "two-level";
+	opts.nodes = 3;
+	opts.node_sizes = sizes;
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 6, &opts, NULL, &plan), HK_OK);
+	hk_plan_describe(plan, &info);
+	CHECK_EQ(info.nodes, 3);
+	CHECK(!info.node_sizes);
+	hk_plan_destroy(plan);
+}
+
 /* A number that is no collective is refused, not looked up. */
 TEST(no_such_collective)
 {

@@ -34,8 +34,9 @@ extern const struct hk_algo hk__algo_sendrecv[];
 /* ---- teams ---- */
 
 /*
- * Some ranks of the plan, numbered 0..n-1: member k is rank
- * base + ((k + turn) mod n) * stride, and talks on `lane`.
+ * Some ranks of the plan, numbered 0..n-1: member k is at place
+ * (k + turn) mod n, which is rank base + place * stride, or table[place] where
+ * there is a table, and talks on `lane`. With a head, member 0 is that rank.
  */
 struct team {
 	uint32_t n;
@@ -44,6 +45,9 @@ struct team {
 	uint32_t stride;
 	uint32_t turn;
 	uint32_t lane;
+	const uint32_t *table;
+	bool headed;
+	uint32_t head;
 };
 
 /* All ranks, member 0 being `first`. */
@@ -75,6 +79,10 @@ static inline struct hk_port team_port(const struct team *team, uint32_t member)
 {
 	uint32_t place = hk__mod_add(member, team->turn, team->n);
 
+	if (team->headed && member == 0)
+		return (struct hk_port){ team->head, team->lane };
+	if (team->table)
+		return (struct hk_port){ team->table[place], team->lane };
 	return (struct hk_port){ team->base + place * team->stride, team->lane };
 }
 
