@@ -115,6 +115,33 @@ static bool args_pairs(const char *text, struct cli_args *args)
 	return text[-1] == '\0';
 }
 
+/* "3" nodes, or nodes of "3+1+4" ranks. */
+static bool args_nodes(const char *text, struct cli_args *args)
+{
+	size_t room = 1;
+
+	for (const char *c = text; *c; c++)
+		room += *c == '+';
+	free(args->node_sizes);
+	args->node_sizes = NULL;
+	args->node_ranks = args->nodes = 0;
+	args->uneven = false;
+	if (room == 1)
+		return cli_parse_number(text, 1, HK_RANKS_MAX, &args->nodes);
+	args->node_sizes = calloc(room, sizeof(*args->node_sizes));
+	if (!args->node_sizes)
+		return false;
+	do {
+		uint32_t *size = &args->node_sizes[args->nodes++];
+
+		if (!args_number(&text, 1, HK_RANKS_MAX - args->node_ranks, size))
+			return false;
+		args->node_ranks += *size;
+		args->uneven |= *size != args->node_sizes[0];
+	} while (*text++ == '+');
+	return text[-1] == '\0';
+}
+
 /* clang-format off */
 static const struct option args_long[] = {
 	{ "ranks", required_argument, NULL, 'n' },
@@ -170,7 +197,7 @@ static bool args_take(struct cli_args *args, int option, const char *value)
 		return true;
 	case 'N':
 		args->has_nodes = true;
-		return cli_parse_number(value, 1, HK_RANKS_MAX, &args->nodes);
+		return args_nodes(value, args);
 	case 'r':
 		args->has_root = true;
 		return cli_parse_number(value, 0, HK_RANKS_MAX - 1, &args->root);
@@ -197,6 +224,8 @@ static const char *args_expected(int option)
 	switch (option) {
 	case 'n':
 		return "a number of ranks from 1 to 16777216, or FROM..TO";
+	case 'N':
+		return "a number of nodes, or their ranks such as 3+1+4";
 	case 'p':
 		return "a list such as 0:1,1:2 (sender:receiver)";
 	default:
@@ -246,6 +275,11 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 			return false;
 		}
 	}
+	/* Nodes that say how many ranks they have say how many there are. */
+	if (args->node_sizes && !args->has_ranks) {
+		args->has_ranks = true;
+		args->ranks = (struct cli_range){ args->node_ranks, args->node_ranks };
+	}
 	if (optind < argc)
 		args->what = argv[optind++];
 	if (optind < argc) {
@@ -259,5 +293,7 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 void cli_args_fini(struct cli_args *args)
 {
 	free(args->pairs);
+	free(args->node_sizes);
 	args->pairs = NULL;
+	args->node_sizes = NULL;
 }

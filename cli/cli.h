@@ -27,6 +27,9 @@ struct cli_args {
 	const char *algo;
 	bool has_nodes;
 	uint32_t nodes;
+	uint32_t *node_sizes;	/* of `nodes` nodes; NULL: a number was given */
+	uint32_t node_ranks;	/* their sum */
+	bool uneven;		/* they differ */
 	bool has_root;
 	uint32_t root;
 	bool has_rank;

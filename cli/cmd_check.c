@@ -19,7 +19,8 @@ static const char check_help[] =
 	"  -n, --ranks N    ranks, or a range FROM..TO; default 8\n"
 	"  -a, --algo A     only this algorithm; default: all of the collective\n"
 	"      --all        every collective; with a collective, all its algorithms\n"
-	"      --nodes N    two-level algorithms: nodes; default: all that divide the ranks\n"
+	"      --nodes N    two-level algorithms: nodes, or the ranks of each, such as 3+1+4;\n"
+	"                   default: all that divide the ranks, and some uneven ones\n"
 	"      --root R     the root; default: all up to 16 ranks, else four of them\n"
 	"      --pairs LIST sendrecv: messages as sender:receiver,...\n"
 	"      --json       for programs\n\n"
@@ -28,10 +29,12 @@ static const char check_help[] =
 	"         hocket check plan.json\n";
 
 #define RANKS_ALL_ROOTS 16u
+#define UNEVEN_NODES 64u
 
 struct check_case {
 	struct hk_algo_info algo;
 	uint32_t n, root, nodes; /* nodes 0: a flat algorithm */
+	const uint32_t *sizes;	 /* of the nodes; NULL: equal */
 	bool typical;		 /* stands for the others in the cost columns */
 };
 
@@ -112,6 +115,18 @@ static void check_json_place(const char *name, uint32_t value)
 		printf(", \"%s\": %u", name, value);
 }
 
+/* As in a plan file: a number, or a list of sizes that differ. */
+static void check_json_nodes(const struct hk_plan_info *info)
+{
+	if (!info->node_sizes) {
+		printf("%u", info->nodes);
+		return;
+	}
+	for (uint32_t k = 0; k < info->nodes; k++)
+		printf("%s%u", k ? ", " : "[", info->node_sizes[k]);
+	fputc(']', stdout);
+}
+
 static void check_json(struct check_run *run, bool inplace, const struct hk_check_report *report)
 {
 	const struct hk_plan_info *info = &run->now;
@@ -119,8 +134,9 @@ static void check_json(struct check_run *run, bool inplace, const struct hk_chec
 	printf("%s\n  {\"collective\": \"%s\", \"algorithm\": ", run->rows++ ? "," : "",
 	       hk_coll_name(info->coll));
 	cli_json_string(stdout, info->algo);
-	printf(", \"ranks\": %u, \"root\": %u, \"nodes\": %u, \"inplace\": %s, \"proved\": %s",
-	       info->nranks, info->root, info->nodes, inplace ? "true" : "false",
+	printf(", \"ranks\": %u, \"root\": %u, \"nodes\": ", info->nranks, info->root);
+	check_json_nodes(info);
+	printf(", \"inplace\": %s, \"proved\": %s", inplace ? "true" : "false",
 	       report->proved ? "true" : "false");
 	if (report->proved) {
 		check_json_cost(report);
@@ -254,6 +270,7 @@ static bool check_case(struct check_run *run, const struct check_case *at)
 	opts.algo = at->algo.name;
 	opts.root = at->root;
 	opts.nodes = at->nodes;
+	opts.node_sizes = at->sizes;
 	if (at->algo.coll == HK_COLL_SENDRECV) {
 		opts.msgs = run->args->pairs;
 		opts.nmsgs = run->args->npairs;
@@ -310,24 +327,60 @@ static bool check_roots(struct check_run *run, struct check_case *at)
 	return true;
 }
 
+/*
+ * Nodes that differ, which stand for all that do: one rank and the rest, before
+ * and after; half, one rank and the rest; 1, 2, 3, ... ranks and the rest.
+ */
+static bool check_uneven(struct check_run *run, const struct check_case *equal)
+{
+	struct check_case at = *equal;
+	uint32_t n = at.n, sum = 0;
+	const uint32_t some[][3] = { { 1, n - 1 }, { n - 1, 1 }, { n / 2, 1, n - n / 2 - 1 } };
+	uint32_t growing[UNEVEN_NODES];
+
+	at.typical = false;
+	for (uint32_t i = 0; i < (n < 3 ? 0 : n == 3 ? 2 : 3); i++) {
+		at.sizes = some[i];
+		at.nodes = i < 2 ? 2 : 3;
+		if (!check_roots(run, &at))
+			return false;
+	}
+	at.sizes = growing;
+	at.nodes = 0;
+	while (at.nodes < UNEVEN_NODES - 1 && sum + at.nodes + 1 < n) {
+		growing[at.nodes] = at.nodes + 1;
+		sum += growing[at.nodes++];
+	}
+	growing[at.nodes++] = n - sum;
+	return n < 4 || check_roots(run, &at);
+}
+
 static bool check_nodes(struct check_run *run, struct check_case *at)
 {
+	const struct cli_args *args = run->args;
+
+	at->sizes = NULL;
 	if (!at->algo.nodes) {
 		at->nodes = 0;
 		at->typical = true;
 		return check_roots(run, at);
 	}
-	uint32_t typical =
-		run->args->has_nodes ? run->args->nodes : check_typical_nodes(&at->algo, at->n);
+	if (args->node_sizes) {
+		at->nodes = args->nodes;
+		at->sizes = args->node_sizes;
+		at->typical = true;
+		return at->n != args->node_ranks || check_roots(run, at);
+	}
+	uint32_t typical = args->has_nodes ? args->nodes : check_typical_nodes(&at->algo, at->n);
 	for (uint32_t nodes = 1; nodes <= at->n; nodes++) {
-		if (at->n % nodes || (run->args->has_nodes && nodes != run->args->nodes))
+		if (at->n % nodes || (args->has_nodes && nodes != args->nodes))
 			continue;
 		at->nodes = nodes;
 		at->typical = nodes == typical;
 		if (!check_roots(run, at))
 			return false;
 	}
-	return true;
+	return args->has_nodes || !at->algo.uneven || check_uneven(run, at);
 }
 
 static bool check_wanted(const struct check_run *run, const struct hk_algo_info *info)
@@ -336,7 +389,7 @@ static bool check_wanted(const struct check_run *run, const struct hk_algo_info 
 
 	if (run->only != HK_COLL_COUNT && info->coll != run->only)
 		return false;
-	if (args->has_nodes && !info->nodes)
+	if (args->has_nodes && !(args->uneven ? info->uneven : info->nodes))
 		return false;
 	if (args->has_root && !info->rooted)
 		return false;
@@ -456,11 +509,11 @@ static int check_say_none(const struct check_run *run)
 	if (args->npairs && run->only != HK_COLL_SENDRECV)
 		return cli_wrong("check", "%s takes no --pairs", hk_coll_name(run->only));
 	/* The library says what is wrong with a name or a number of nodes. */
-	opts.algo = args->algo ? args->algo : "two-level";
-	if (args->algo && hk_algo_find(run->only, args->algo, &info) != HK_OK)
-		opts.nodes = 0;
-	else
+	opts.algo = args->algo ? args->algo : args->uneven ? "leader" : "two-level";
+	if (!args->algo || hk_algo_find(run->only, args->algo, &info) == HK_OK) {
 		opts.nodes = args->nodes;
+		opts.node_sizes = args->node_sizes;
+	}
 	if (hk_plan_create(run->only, args->ranks.from, &opts, &why, &plan) == HK_OK) {
 		hk_plan_destroy(plan);
 		return cli_wrong("check", "no plan fits these options");

@@ -44,7 +44,8 @@ static void list_json(const struct hk_algo_info *info, bool first)
 	list_field("reduced", info->reduced);
 	list_field("scratch", info->scratch);
 	list_field("limits", info->limits);
-	printf(", \"nodes\": %s, \"rooted\": %s, \"inplace\": %s}", info->nodes ? "true" : "false",
+	printf(", \"nodes\": %s, \"uneven\": %s, \"rooted\": %s, \"inplace\": %s}",
+	       info->nodes ? "true" : "false", info->uneven ? "true" : "false",
 	       info->rooted ? "true" : "false", info->inplace ? "true" : "false");
 }
 

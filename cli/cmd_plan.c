@@ -7,7 +7,8 @@ static const char plan_help[] =
 	"Shows a plan: what every rank does, step by step.\n\n"
 	"  -n, --ranks N    ranks of the plan\n"
 	"  -a, --algo A     algorithm ('hocket list'); default: the first listed\n"
-	"      --nodes N    two-level algorithms: nodes; must divide the ranks\n"
+	"      --nodes N    two-level algorithms: nodes that divide the ranks, or the ranks\n"
+	"                   of each, such as 3+1+4\n"
 	"      --root R     broadcast, reduce, gather, scatter: the root; default 0\n"
 	"      --pairs LIST sendrecv: messages as sender:receiver,...;\n"
 	"                   default: each rank to the next\n"
@@ -68,6 +69,7 @@ static int plan_show(const struct cli_args *args)
 	opts.algo = args->algo;
 	opts.root = args->root;
 	opts.nodes = args->nodes;
+	opts.node_sizes = args->node_sizes;
 	opts.msgs = args->pairs;
 	opts.nmsgs = args->npairs;
 	if (hk_plan_create(coll, args->ranks.from, &opts, &why, &plan) != HK_OK)

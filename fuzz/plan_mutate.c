@@ -62,6 +62,13 @@ static struct hk_plan *fuzz_create(struct choices *choices)
 	uint32_t n = 1 + choose(choices, FUZZ_RANKS_MAX);
 	opts.algo = info.name;
 	opts.root = info.rooted ? choose(choices, n) : 0;
+	uint32_t sizes[2] = { n, 0 };
+	if (info.uneven && n > 1) {
+		sizes[0] = 1 + choose(choices, n - 1);
+		sizes[1] = n - sizes[0];
+		opts.nodes = 2;
+		opts.node_sizes = sizes;
+	}
 	if (hk_plan_create(info.coll, n, &opts, NULL, &plan) != HK_OK)
 		return NULL;
 	enum hk_status status = hk__store_copy(&hk__alloc_default, plan, &copy);

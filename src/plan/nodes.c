@@ -59,6 +59,18 @@ void hk__nodes_free(struct hk_plan *plan)
 		     sizeof(*plan->node_first));
 }
 
+uint32_t hk__node_max(const struct hk_plan *plan, uint32_t but)
+{
+	uint32_t size = 1;
+
+	if (!plan->node_sizes)
+		return but == HK_NONE || plan->nodes > 1 ? plan->n / plan->nodes : 1;
+	for (uint32_t k = 0; k < plan->nodes; k++)
+		if (k != but)
+			size = hk__max(size, plan->node_sizes[k]);
+	return size;
+}
+
 uint32_t hk__node_of(const struct hk_plan *plan, uint32_t rank)
 {
 	uint32_t low = 0, end = plan->nodes;

@@ -252,6 +252,9 @@ static enum hk_status plan_fill(struct hk_plan *plan, const struct hk_plan_opts 
 	if (status != HK_OK)
 		return hk__why(why, status, "%s: %zu messages", hk_status_text(status),
 			       opts->msgs ? opts->nmsgs : plan->n);
+	if (algo->fits && !algo->fits(plan))
+		return hk__why(why, HK_ELIMIT, "%s %s: too many ranks in a node; take more nodes",
+			       hk_coll_name(plan->coll), algo->card.name);
 	plan->parts = algo->parts ? algo->parts(plan) : 1;
 	plan->widest = algo->widest ? algo->widest(plan) : 1;
 	hk_assert(plan->widest > 0);

@@ -26,6 +26,8 @@ struct hk_algo {
 	} card;			/* see struct hk_algo_info */
 	/* Parts of a vector; NULL: 1. */
 	uint32_t (*parts)(const struct hk_plan *plan);
+	/* Whether its slots can be numbered; NULL: always. */
+	bool (*fits)(const struct hk_plan *plan);
 	/* Lanes of every rank; 0: 1. */
 	uint32_t nlanes;
 	/* Messages a channel must hold; 0: 1. */
@@ -126,6 +128,9 @@ bool hk__nodes_equal(uint32_t nodes, const uint32_t *sizes);
 /* Sets a plan's nodes; sizes that differ are copied, others need no memory. */
 enum hk_status hk__nodes_store(struct hk_plan *plan, uint32_t nodes, const uint32_t *sizes);
 void hk__nodes_free(struct hk_plan *plan);
+
+/* The size of the largest node, `but` one (HK_NONE: of all); 1 where there is none. */
+uint32_t hk__node_max(const struct hk_plan *plan, uint32_t but);
 
 /* The node of a rank; a node's first rank and its size. */
 uint32_t hk__node_of(const struct hk_plan *plan, uint32_t rank);

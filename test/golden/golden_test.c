@@ -14,8 +14,9 @@ struct golden {
 	enum hk_coll coll;
 	const char *algo;
 	uint32_t n, root, nodes;
-	const char *plan; /* the file; NULL: built in */
-	uint32_t rank;	  /* only this one, plus 1; 0: all */
+	uint32_t sizes[3]; /* of the nodes; none: equal */
+	const char *plan;  /* the file; NULL: built in */
+	uint32_t rank;	   /* only this one, plus 1; 0: all */
 };
 
 typedef enum hk_status (*golden_print)(const struct hk_plan *plan, const struct hk_print_opts *opts,
@@ -86,6 +87,7 @@ static struct hk_plan *golden_plan(const struct golden *golden)
 	opts.algo = golden->algo;
 	opts.root = golden->root;
 	opts.nodes = golden->nodes;
+	opts.node_sizes = golden->sizes[0] ? golden->sizes : NULL;
 	golden_path(path, sizeof(path), golden->plan ? golden->plan : "");
 	status = golden->plan ? hk_plan_read(path, NULL, &why, &plan)
 			      : hk_plan_create(golden->coll, golden->n, &opts, &why, &plan);
@@ -139,6 +141,19 @@ TEST(table)
 		  .n = 4,
 		  .root = 1,
 		  .nodes = 2 },
+		{ .name = "allreduce-leader-3+1.table",
+		  .coll = HK_COLL_ALLREDUCE,
+		  .algo = "leader",
+		  .n = 4,
+		  .nodes = 2,
+		  .sizes = { 3, 1 } },
+		{ .name = "alltoall-leader-1+2-rank-1.table",
+		  .coll = HK_COLL_ALLTOALL,
+		  .algo = "leader",
+		  .n = 3,
+		  .nodes = 2,
+		  .sizes = { 1, 2 },
+		  .rank = 2 },
 		{ .name = "barrier-1.table", .coll = HK_COLL_BARRIER, .n = 1 },
 	};
 
@@ -178,6 +193,13 @@ TEST(picture)
 		  .algo = "binomial",
 		  .n = 8,
 		  .root = 3 },
+		{ .name = "broadcast-leader-3+1+4.picture",
+		  .coll = HK_COLL_BROADCAST,
+		  .algo = "leader",
+		  .n = 8,
+		  .root = 1,
+		  .nodes = 3,
+		  .sizes = { 3, 1, 4 } },
 		{ .name = "barrier-8.picture", .coll = HK_COLL_BARRIER, .n = 8 },
 		{ .name = "sendrecv-1.picture", .coll = HK_COLL_SENDRECV, .n = 1 },
 		{ .name = "allgather2-both-wait.picture",
@@ -232,6 +254,13 @@ TEST(json)
 		  .n = 4,
 		  .root = 1,
 		  .nodes = 2 },
+		{ .name = "gather-leader-2+1.json",
+		  .coll = HK_COLL_GATHER,
+		  .algo = "leader",
+		  .n = 3,
+		  .root = 2,
+		  .nodes = 2,
+		  .sizes = { 2, 1 } },
 		{ .name = "sendrecv-9.json", .coll = HK_COLL_SENDRECV, .n = 9 },
 		{ .name = "barrier-2.json", .coll = HK_COLL_BARRIER, .n = 2 },
 	};

@@ -13,12 +13,15 @@ struct walk {
 
 const char *each_name(const struct hk_plan *plan)
 {
-	static char name[160];
+	static char name[400];
 	struct hk_plan_info info;
 
 	hk_plan_describe(plan, &info);
-	snprintf(name, sizeof(name), "%s %s n=%u root=%u nodes=%u", hk_coll_name(info.coll),
-		 info.algo, info.nranks, info.root, info.nodes);
+	int len = snprintf(name, sizeof(name), "%s %s n=%u root=%u nodes=%u",
+			   hk_coll_name(info.coll), info.algo, info.nranks, info.root, info.nodes);
+	for (uint32_t k = 0; info.node_sizes && k < info.nodes && len < 380; k++)
+		len += snprintf(name + len, sizeof(name) - (size_t)len, "%c%u", k ? '+' : '=',
+				info.node_sizes[k]);
 	return name;
 }
 
@@ -82,6 +85,59 @@ static void each_root(struct walk *walk, const struct hk_algo_info *algo, uint32
 	}
 }
 
+#define UNEVEN_LAYOUTS 4
+#define UNEVEN_NODES_MAX 64
+
+/*
+ * Nodes of different sizes: a rank alone first, or last, or in the middle, and
+ * each node larger than the one before. How many; 0 where n has no such nodes.
+ */
+static uint32_t each_uneven(uint32_t n, uint32_t layout, uint32_t sizes[UNEVEN_NODES_MAX])
+{
+	uint32_t nodes = 0;
+
+	if (n < (layout < 2 ? 3 : 4))
+		return 0;
+	if (layout == 0)
+		sizes[nodes++] = 1;
+	else if (layout == 1)
+		sizes[nodes++] = n - 1;
+	else if (layout == 2)
+		sizes[nodes++] = n / 2;
+	if (layout == 2)
+		sizes[nodes++] = 1;
+	for (uint32_t sum = 0; layout == 3 && sum + nodes + 1 < n; sum += nodes) {
+		CHECK(nodes + 1 < UNEVEN_NODES_MAX);
+		sizes[nodes] = nodes + 1;
+		nodes++;
+	}
+	uint32_t rest = n;
+	for (uint32_t k = 0; k < nodes; k++)
+		rest -= sizes[k];
+	sizes[nodes++] = rest;
+	return nodes;
+}
+
+static void each_nodes(struct walk *walk, const struct hk_algo_info *algo, uint32_t n)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	uint32_t sizes[UNEVEN_NODES_MAX];
+
+	opts.algo = algo->name;
+	for (uint32_t nodes = 1; nodes <= (algo->nodes ? n : 1); nodes++) {
+		if (n % nodes)
+			continue;
+		opts.nodes = algo->nodes ? nodes : 0;
+		each_root(walk, algo, n, opts);
+	}
+	opts.node_sizes = sizes;
+	for (uint32_t layout = 0; layout < UNEVEN_LAYOUTS && algo->uneven; layout++) {
+		opts.nodes = each_uneven(n, layout, sizes);
+		if (opts.nodes)
+			each_root(walk, algo, n, opts);
+	}
+}
+
 uint32_t each_plan(enum hk_coll coll, const struct each_opts *opts,
 		   void (*fn)(const struct hk_plan *plan, void *ctx), void *ctx)
 {
@@ -91,17 +147,8 @@ uint32_t each_plan(enum hk_coll coll, const struct each_opts *opts,
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		if (algo.coll != coll || (opts->algo && strcmp(opts->algo, algo.name) != 0))
 			continue;
-		for (uint32_t n = opts->n_min; n <= opts->n_max; n++) {
-			for (uint32_t nodes = 1; nodes <= (algo.nodes ? n : 1); nodes++) {
-				struct hk_plan_opts plan_opts = HK_PLAN_OPTS_INIT;
-
-				if (n % nodes)
-					continue;
-				plan_opts.algo = algo.name;
-				plan_opts.nodes = algo.nodes ? nodes : 0;
-				each_root(&walk, &algo, n, plan_opts);
-			}
-		}
+		for (uint32_t n = opts->n_min; n <= opts->n_max; n++)
+			each_nodes(&walk, &algo, n);
 	}
 	return walk.count;
 }

@@ -11,7 +11,10 @@ enum each_roots {
 	EACH_ROOT_MANY		/* all up to 8 ranks; then the first, the middle, the last */
 };
 
-/* Every number of nodes that divides is taken where an algorithm takes nodes. */
+/*
+ * Every number of nodes that divides is taken where an algorithm takes nodes,
+ * and some uneven ones where it takes these.
+ */
 struct each_opts {
 	uint32_t n_min, n_max;
 	enum each_roots roots;
@@ -27,7 +30,7 @@ struct each_opts {
 uint32_t each_plan(enum hk_coll coll, const struct each_opts *opts,
 		   void (*fn)(const struct hk_plan *plan, void *ctx), void *ctx);
 
-/* "allreduce ring n=8 root=0 nodes=1", in memory of its own, valid until the next call. */
+/* "allreduce leader n=8 root=0 nodes=3=3+1+4", in memory of its own, valid until the next call. */
 const char *each_name(const struct hk_plan *plan);
 
 #endif

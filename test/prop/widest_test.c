@@ -72,8 +72,10 @@ static void compare_stored(const struct hk_plan *plan, void *ctx)
 	compare(read, ctx);
 	compare(copy, ctx);
 	CHECK_EQ(hk__plan_widest(read), hk__plan_widest(plan));
-	hk__store_step(copy, 0, 0, 0)->op = HK_OP_SEND;
-	hk__store_step(copy, 0, 0, 0)->count = 1000;
+	struct hk_step *step = hk__store_add_step(copy, 0, 0);
+	CHECK(step);
+	step->op = HK_OP_SEND;
+	step->count = 1000;
 	CHECK_EQ(hk__plan_widest(copy), 1000);
 	hk_plan_destroy(copy);
 	hk_plan_destroy(read);

@@ -88,10 +88,86 @@ TEST(wrong_nodes)
 	opts.node_sizes = huge;
 	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL,
 		     "nodes of 8589934600 ranks in all, but there are 8");
+	opts.algo = "leader";
+	opts.node_sizes = NULL;
+	opts.nodes = 1;
+	expect_wrong(HK_COLL_ALLTOALL, 1 << 16, &opts, HK_ELIMIT,
+		     "alltoall leader: too many ranks in a node; take more nodes");
+	opts.nodes = 3;
+	opts.node_sizes = sizes;
 	opts.algo = "ring";
 	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL, "is flat and takes no nodes");
 	opts.nodes = 0;
 	expect_wrong(HK_COLL_ALLREDUCE, 8, &opts, HK_EINVAL, "is flat and takes no nodes");
+}
+
+/* The sizes are copied, the plan's own, and what its steps go by. */
+TEST(uneven_nodes)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	uint32_t sizes[] = { 3, 1, 4 };
+	struct hk_plan_info info;
+	struct hk_plan *plan;
+	struct hk_step step;
+
+	opts.algo = "leader";
+	opts.nodes = 3;
+	opts.node_sizes = sizes;
+	CHECK_EQ(hk_plan_create(HK_COLL_BARRIER, 8, &opts, NULL, &plan), HK_OK);
+	memset(sizes, 0, sizeof(sizes));
+	hk_plan_describe(plan, &info);
+	CHECK_EQ(info.nodes, 3);
+	CHECK(info.node_sizes && info.node_sizes != sizes);
+	CHECK_EQ(info.node_sizes[0], 3);
+	CHECK_EQ(info.node_sizes[1], 1);
+	CHECK_EQ(info.node_sizes[2], 4);
+	/* Every rank but 0, 3 and 4 tells the leader of its node first. */
+	for (uint32_t r = 0; r < 8; r++) {
+		uint32_t leader = r < 3 ? 0 : r == 3 ? 3 : 4;
+
+		if (r == leader)
+			continue;
+		hk_plan_step(plan, r, 0, 0, &step);
+		CHECK_EQ(step.op, HK_OP_SEND);
+		CHECK_EQ(step.to.rank, leader);
+	}
+	hk_plan_destroy(plan);
+}
+
+static void *resize_some(void *ctx, void *ptr, size_t size_old, size_t size_new)
+{
+	uint32_t *left = ctx;
+
+	(void)size_old;
+	if (size_new == 0) {
+		free(ptr);
+		return NULL;
+	}
+	return (*left)-- == 0 ? NULL : realloc(ptr, size_new);
+}
+
+/* Whichever allocation fails: a status, and (under ASan) no leak. */
+TEST(uneven_nodes_without_memory)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	const uint32_t sizes[] = { 1, 2 };
+	uint32_t left, failed = 0;
+	struct hk_alloc alloc = { resize_some, &left };
+	struct hk_plan *plan = NULL;
+
+	opts.algo = "leader";
+	opts.nodes = 2;
+	opts.node_sizes = sizes;
+	opts.alloc = &alloc;
+	for (left = failed; !plan; left = ++failed) {
+		struct hk_why why = { "" };
+		enum hk_status status = hk_plan_create(HK_COLL_ALLREDUCE, 3, &opts, &why, &plan);
+
+		CHECK(status == (plan ? HK_OK : HK_ENOMEM));
+		CHECK(plan || why.text[0]);
+	}
+	CHECK_EQ(failed, 4); /* the plan and two tables, and then none */
+	hk_plan_destroy(plan);
 }
 
 /* Sizes that are all the same are a number of nodes. */

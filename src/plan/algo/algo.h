@@ -30,6 +30,9 @@ extern const struct hk_algo hk__algo_compose[];
 extern const struct hk_algo hk__algo_twolevel[];
 extern const struct hk_algo hk__algo_barrier[];
 extern const struct hk_algo hk__algo_sendrecv[];
+extern const struct hk_algo hk__algo_leader[];
+extern const struct hk_algo hk__algo_leader_blocks[];
+extern const struct hk_algo hk__algo_leader_alltoall[];
 
 /* ---- teams ---- */
 
@@ -208,11 +211,13 @@ _Static_assert(RING_SLOTS <= HK_SLOTS_MIN, "every transport can run a ring");
 
 /*
  * Rings (ring.c) over a team whose member k owns block k. `src` is where a
- * member's own contribution lies, `dst` where results go.
+ * member's own contribution lies, `dst` where results go. Where blocks differ
+ * in size, block k is the slots from table[k] to table[k + 1] - 1 instead.
  */
 struct ring {
 	struct team team;
 	struct blocks blocks;
+	const uint32_t *table;
 	enum hk_buf src;
 	enum hk_buf dst;
 };
@@ -237,9 +242,11 @@ struct tree_node {
 	struct hk_port parent;
 	/*
 	 * Children, the largest subtree first: those listed, then those in the
-	 * binomial tree of a team, then those in another's.
+	 * binomial tree of a team (star: all members but the first of that
+	 * team), then those in another's.
 	 */
 	uint32_t nkids;
+	bool star;
 	uint32_t nlisted;
 	struct hk_port listed[2];
 	struct team teams[2];
@@ -251,6 +258,37 @@ void hk__tree_fanout_step(const struct tree_node *node, struct hk_span src, stru
 uint32_t hk__tree_fanin_steps(const struct tree_node *node);
 void hk__tree_fanin_step(const struct tree_node *node, struct hk_span src, struct hk_span acc,
 			 struct hk_span dst, uint32_t i, struct hk_step *step);
+
+/*
+ * Nodes of any sizes (leader.c): a rank's node, and the ranks that lead. The
+ * first rank of a node leads it, but `head` its own; leader 0 is head.
+ */
+struct leader_view {
+	uint32_t node;
+	uint32_t first;		/* rank of the node */
+	struct team mates;	/* the node; member 0 leads */
+	struct team leaders;	/* of all nodes; `me` is this node's */
+};
+void hk__leader_view(const struct hk_plan *plan, uint32_t rank, uint32_t head,
+		     struct leader_view *view);
+
+/* The stages of a leader algorithm, a lane each. */
+enum leader_lane {
+	LEADER_UP,
+	LEADER_ACROSS,
+	LEADER_DOWN,
+	LEADER_LANES
+};
+#define LEADER_LIMITS "any nodes, costs for equal ones"
+
+/*
+ * Along a chain of two members or more (leader.c): everybody's src summed up to
+ * member 0's dst; member 0's `at` passed down into everybody's.
+ */
+void hk__chain_up_step(const struct team *team, struct hk_span src, struct hk_span dst,
+		       uint32_t count, struct hk_step *step);
+void hk__chain_down_step(const struct team *team, struct hk_span at, uint32_t count,
+			 struct hk_step *step);
 
 /* Binomial trees by arithmetic: children of member v of n, largest first. */
 uint32_t hk__binomial_nkids(uint32_t n, uint32_t v);

@@ -23,6 +23,16 @@ static struct hk_port ring_prev(const struct ring *ring)
 	return team_port(&ring->team, team_prev(&ring->team, 1));
 }
 
+static struct hk_span ring_span(const struct ring *ring, enum hk_buf buf, uint32_t block)
+{
+	return ring->table ? span(buf, ring->table[block]) : blocks_span(&ring->blocks, buf, block);
+}
+
+static uint32_t ring_count(const struct ring *ring, uint32_t block)
+{
+	return ring->table ? ring->table[block + 1] - ring->table[block] : ring->blocks.per;
+}
+
 /*
  * The first n - 1 steps of a reduce-scatter: step i sends block me - 1 - i,
  * all but the first of them received and added to just now.
@@ -31,8 +41,8 @@ static void ring_reduce_step(const struct ring *ring, uint32_t i, struct hk_step
 {
 	uint32_t block = team_prev(&ring->team, i + 1);
 
-	step_send(step, ring_next(ring), blocks_span(&ring->blocks, ring->src, block),
-		  ring->blocks.per);
+	step_send(step, ring_next(ring), ring_span(ring, ring->src, block),
+		  ring_count(ring, block));
 	if (i > 0) {
 		step->op = HK_OP_RECV_REDUCE_SEND;
 		step->from = ring_prev(ring);
@@ -47,25 +57,27 @@ uint32_t hk__ring_reducescatter_steps(uint32_t n)
 void hk__ring_reducescatter_step(const struct ring *ring, struct hk_span result, uint32_t i,
 				 struct hk_step *step)
 {
-	struct hk_span own = blocks_span(&ring->blocks, ring->src, ring->team.me);
+	struct hk_span own = ring_span(ring, ring->src, ring->team.me);
+	uint32_t count = ring_count(ring, ring->team.me);
 
 	if (ring->team.n == 1)
-		step_copy(step, own, result, ring->blocks.per);
+		step_copy(step, own, result, count);
 	else if (i < ring->team.n - 1)
 		ring_reduce_step(ring, i, step);
 	else
-		step_recv_reduce(step, ring_prev(ring), own, result, ring->blocks.per);
+		step_recv_reduce(step, ring_prev(ring), own, result, count);
 }
 
 /* The last n - 1 steps of an allgather: step i takes block me - 1 - i. */
 static void ring_gather_step(const struct ring *ring, uint32_t i, struct hk_step *step)
 {
-	struct hk_span dst = blocks_span(&ring->blocks, ring->dst, team_prev(&ring->team, i + 1));
+	uint32_t block = team_prev(&ring->team, i + 1), count = ring_count(ring, block);
+	struct hk_span dst = ring_span(ring, ring->dst, block);
 
 	if (i < ring->team.n - 2)
-		step_recv_send(step, ring_prev(ring), ring_next(ring), dst, ring->blocks.per);
+		step_recv_send(step, ring_prev(ring), ring_next(ring), dst, count);
 	else
-		step_recv(step, ring_prev(ring), dst, ring->blocks.per);
+		step_recv(step, ring_prev(ring), dst, count);
 }
 
 uint32_t hk__ring_allgather_steps(uint32_t n)
@@ -76,11 +88,12 @@ uint32_t hk__ring_allgather_steps(uint32_t n)
 void hk__ring_allgather_step(const struct ring *ring, struct hk_span own, uint32_t i,
 			     struct hk_step *step)
 {
+	uint32_t me = ring->team.me, count = ring_count(ring, me);
+
 	if (i == 0 && ring->team.n > 1)
-		step_send(step, ring_next(ring), own, ring->blocks.per);
+		step_send(step, ring_next(ring), own, count);
 	else if (i <= 1)
-		step_copy(step, own, blocks_span(&ring->blocks, ring->dst, ring->team.me),
-			  ring->blocks.per);
+		step_copy(step, own, ring_span(ring, ring->dst, me), count);
 	else
 		ring_gather_step(ring, i - 2, step);
 }
@@ -92,16 +105,16 @@ uint32_t hk__ring_allreduce_steps(uint32_t n)
 
 void hk__ring_allreduce_step(const struct ring *ring, uint32_t i, struct hk_step *step)
 {
-	uint32_t n = ring->team.n, me = ring->team.me;
-	struct hk_span own = blocks_span(&ring->blocks, ring->src, me);
-	struct hk_span sum = blocks_span(&ring->blocks, ring->dst, me);
+	uint32_t n = ring->team.n, me = ring->team.me, count = ring_count(ring, me);
+	struct hk_span own = ring_span(ring, ring->src, me);
+	struct hk_span sum = ring_span(ring, ring->dst, me);
 
 	if (n == 1) {
-		step_copy(step, own, sum, ring->blocks.per);
+		step_copy(step, own, sum, count);
 	} else if (i < n - 1) {
 		ring_reduce_step(ring, i, step);
 	} else if (i == n - 1) {
-		step_recv_reduce(step, ring_prev(ring), own, sum, ring->blocks.per);
+		step_recv_reduce(step, ring_prev(ring), own, sum, count);
 		step->op = HK_OP_RECV_REDUCE_SEND;
 		step->to = ring_next(ring);
 	} else {

@@ -76,7 +76,9 @@ static struct hk_port tree_kid(const struct tree_node *node, uint32_t k)
 	if (k < node->nlisted)
 		return node->listed[k];
 	k -= node->nlisted;
-	uint32_t first = hk__binomial_nkids(team->n, team->me);
+	uint32_t first = node->star ? team->n - 1 : hk__binomial_nkids(team->n, team->me);
+	if (node->star && k < first)
+		return team_port(team, k + 1);
 	if (k >= first) {
 		k -= first;
 		team = &node->teams[1];
