@@ -57,31 +57,6 @@ static enum hk_status program_bind_lane(struct hk__program *program, uint32_t l)
 	return status;
 }
 
-/*
- * The largest message of any rank decides how many slices there are, and all
- * ranks must decide alike. Above a few hundred ranks nobody reads all steps:
- * no message has more chunks than there are.
- */
-static uint32_t program_widest(const struct hk_plan *plan)
-{
-	uint32_t widest = 1, all = hk__plan_chunks(plan);
-
-	if (plan->n > 256)
-		return all;
-	for (uint32_t r = 0; r < plan->n; r++) {
-		for (uint32_t l = 0; l < hk_plan_lanes(plan, r); l++) {
-			for (uint32_t i = 0; i < hk_plan_steps(plan, r, l); i++) {
-				struct hk_step step;
-
-				hk_plan_step(plan, r, l, i, &step);
-				if (hk__op_sends(step.op) && step.count > widest)
-					widest = step.count;
-			}
-		}
-	}
-	return widest;
-}
-
 /* ---- what may be lent ---- */
 
 /* The last step that writes a slot, if all that do are of one lane. */
@@ -225,7 +200,7 @@ static enum hk_status program_fill(struct hk__program *program)
 	for (uint32_t l = 0; l < program->nlanes; l++)
 		program->lanes_used += program->lanes[l].nsteps > 0;
 	program->rereads = program_rereads(program);
-	program->widest = program_widest(plan);
+	program->widest = hk__plan_widest(plan);
 	return status;
 }
 

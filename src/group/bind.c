@@ -93,17 +93,17 @@ void hk__group_unbind(struct hk_group *group)
 
 static enum hk_status bound_make_plan(struct hk_group *group, struct hk__bound *bound)
 {
-	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan_opts opts;
 	struct hk_algo_info algo;
 	struct hk_why why;
 
 	if (bound->given)
 		return HK_OK;
-	opts.algo = bound->algo;
+	if (hk_algo_find(bound->coll, bound->algo, &algo) != HK_OK)
+		return HK_EINVAL;
+	hk__select_plan_opts(&group->view, &algo, &opts);
 	opts.root = bound->root;
 	opts.alloc = group->alloc;
-	if (hk_algo_find(bound->coll, bound->algo, &algo) == HK_OK && algo.nodes)
-		opts.nodes = group->nodes;
 	enum hk_status status = hk_plan_create(bound->coll, group->n, &opts, &why, &bound->plan);
 	return status == HK_OK ? HK_OK : hk__group_refuse(group, status, "%s", why.text);
 }

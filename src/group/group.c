@@ -41,15 +41,6 @@ static enum hk_status group_find_nodes(struct hk_group *group)
 	return HK_OK;
 }
 
-static bool group_is_even(const struct hk_group *group)
-{
-	for (uint32_t i = 1; group->node_sizes && i < group->nodes; i++) {
-		if (group->node_sizes[i] != group->node_sizes[0])
-			return false;
-	}
-	return group->node_sizes != NULL;
-}
-
 static void group_fini(void *ctx)
 {
 	struct hk_group *group = ctx;
@@ -110,7 +101,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 		group_destroy(group);
 		return HK_ENOMEM;
 	}
-	hk__fabric_view_init(&group->view, group->n, group->nodes, group_is_even(group),
+	hk__fabric_view_init(&group->view, group->n, group->nodes, group->node_sizes,
 			     world->shm != NULL, (double)world->crowd);
 	*group_out = group;
 	return HK_OK;

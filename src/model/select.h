@@ -17,19 +17,25 @@ struct hk__link {
 struct hk__fabric_view {
 	uint32_t n;
 	uint32_t nodes;			/* machines */
-	bool even;			/* with as many consecutive ranks each */
+	const uint32_t *node_sizes;	/* ranks of each, if consecutive; else NULL; borrowed */
 	struct hk__link near;
 	struct hk__link far;		/* between machines, and all of it where nodes is n */
 	double reduce_ns;		/* a byte added */
+	double step_ns;			/* a step of a rank, on the critical path or not */
 };
 
 /* Measured values for this build: shared memory, TCP; `crowd`: ranks per core. */
-void hk__fabric_view_init(struct hk__fabric_view *view, uint32_t n, uint32_t nodes, bool even,
-			  bool near_shared, double crowd);
+void hk__fabric_view_init(struct hk__fabric_view *view, uint32_t n, uint32_t nodes,
+			  const uint32_t *node_sizes, bool near_shared, double crowd);
+/* Whether all machines have as many ranks. */
+bool hk__fabric_view_even(const struct hk__fabric_view *view);
 
-/* Predicted time of an algorithm for V of so many bytes. */
+/* Predicted time of an algorithm for V of so many bytes; infinite: it cannot. */
 double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo_info *algo,
 			double bytes);
+/* How its plan is made for these machines. */
+void hk__select_plan_opts(const struct hk__fabric_view *view, const struct hk_algo_info *algo,
+			  struct hk_plan_opts *opts_out);
 
 /* The cheapest; ties go to the collective's first. */
 void hk__select(const struct hk__fabric_view *view, enum hk_coll coll, double bytes,
