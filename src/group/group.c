@@ -122,6 +122,28 @@ static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why
 	return HK_OK;
 }
 
+/*
+ * Machines differ, and ranks must choose alike: they take the most crowded one
+ * for all. It is also the first thing they do together: who is not there, or
+ * cannot be reached, is known now.
+ */
+static enum hk_status group_agree_crowd(struct hk_group *group, struct hk_why *why)
+{
+	struct hk__world *world = group->world;
+	struct hk_opts opts = HK_OPTS_INIT;
+	uint32_t own = world->crowd, most = own;
+
+	opts.algo = "recursive-doubling";
+	enum hk_status status =
+		hk_allreduce(group, &own, &most, 1, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
+	if (status != HK_OK)
+		return hk__why(why, status, "%s", group->why.text);
+	world->crowd = most;
+	hk__fabric_view_init(&group->view, group->n, group->nodes, group->node_sizes,
+			     world->shm != NULL, (double)most);
+	return HK_OK;
+}
+
 static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_why *why,
 				   struct hk_group **group_out)
 {
@@ -154,12 +176,19 @@ static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_w
 				   .timeout_ns = env.timeout_ns,
 				   .check = env.check };
 	status = group_make(&spec, group_out);
+	if (status != HK_OK)
+		return hk__why(why, status, "%s", hk_status_text(status));
+	status = group_agree_crowd(*group_out, why);
 	if (status == HK_OK && env.progress) {
 		status = hk__world_start_thread(world);
 		if (status != HK_OK)
-			group_destroy(*group_out);
+			hk__why(why, status, "cannot start a progress thread");
 	}
-	return status == HK_OK ? HK_OK : hk__why(why, status, "%s", hk_status_text(status));
+	if (status != HK_OK) {
+		group_destroy(*group_out);
+		*group_out = NULL;
+	}
+	return status;
 }
 
 enum hk_status hk_group_create(const struct hk_group_opts *given, struct hk_why *why,
