@@ -10,7 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <net/if.h>
+#include <linux/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>

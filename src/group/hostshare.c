@@ -132,9 +132,9 @@ static enum hk_status share_too_late(const struct share *share, const bool *done
 	}
 	return hk__why(
 		share->why, HK_ETIMEDOUT,
-		"rank %u and %u others of host \"%s\" have not taken its memory in time; are "
-		"they on one host, as one user? see HOCKET_HOST",
-		first, missing - 1, share->spec->host_id);
+		"%u of %u ranks of host \"%s\", rank %u first, have not taken its memory in time; "
+		"are they on one host, as one user? see HOCKET_HOST",
+		missing, boot->nlocal, share->spec->host_id, first);
 }
 
 /* The guests that wait, in order of coming, and who has been served. */
@@ -378,12 +378,14 @@ static enum hk_status share_follow(struct share *share)
 	}
 	if (status == HK_OK)
 		return HK_OK;
+	const char *reason = status == HK_EIO	      ? strerrordesc_np(errno)
+			     : status == HK_ETIMEDOUT ? "it was not found in time"
+						      : hk_status_text(status);
 	return hk__why(
 		share->why, status,
 		"rank %u did not get the memory of host \"%s\" from rank %u: %s; are they on "
 		"one host, as one user? see HOCKET_HOST",
-		boot->rank, share->spec->host_id, boot->locals[0],
-		status == HK_EIO ? strerrordesc_np(errno) : hk_status_text(status));
+		boot->rank, share->spec->host_id, boot->locals[0], reason);
 }
 
 /* ---- both ---- */
