@@ -358,6 +358,8 @@ static enum hk_status share_ask(struct share *share, const struct hk__place *pla
 		status = hk__line_prove(fd, &claim, share->deadline_ns);
 	if (status == HK_OK)
 		status = fds_take(share, fd);
+	else if (status == HK_EPEER)
+		status = HK_INPROGRESS; /* one that was too slow may come again */
 	close(fd);
 	return status;
 }

@@ -95,12 +95,16 @@ static enum hk_status gate_failed(struct lead *lead, int error)
 static enum hk_status gate_open(struct lead *lead)
 {
 	uint64_t until_ns = hk__line_now() + BIND_NS, pause_ns = 0;
-	enum hk_status status = hk__places_find(lead->spec, &lead->why, &lead->places);
+	enum hk_status status;
 
-	if (status != HK_OK)
-		return status;
 	if (until_ns > lead->deadline_ns)
 		until_ns = lead->deadline_ns;
+	/* A name may become known only after its host is up. */
+	while ((status = hk__places_find(lead->spec, &lead->why, &lead->places)) != HK_OK) {
+		if (hk__line_now() >= until_ns)
+			return status;
+		hk__line_pause(&pause_ns, until_ns);
+	}
 	while (!gate_try(lead)) {
 		int error = errno;
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TIMEOUT_MAX_NS (UINT64_MAX / 4) /* a deadline, and some grace, are still numbers */
+
 /* ---- what both sides do ---- */
 
 void hk__meet_hello(const struct hk__boot_spec *spec, struct hk__hello *hello_out)
@@ -133,7 +135,8 @@ enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *wh
 	boot.peers = hk__mem_zalloc(boot.alloc, boot.n, sizeof(struct hk__boot_peer));
 	if (!boot.peers)
 		return hk__why(why, HK_ENOMEM, "no memory for a table of %u ranks", boot.n);
-	status = meet(spec, hk__line_now() + spec->timeout_ns, why, &boot);
+	uint64_t timeout_ns = spec->timeout_ns < TIMEOUT_MAX_NS ? spec->timeout_ns : TIMEOUT_MAX_NS;
+	status = meet(spec, hk__line_now() + timeout_ns, why, &boot);
 	if (status != HK_OK)
 		hk__boot_leave(&boot);
 	else

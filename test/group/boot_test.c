@@ -94,6 +94,15 @@ TEST(keys_differ_from_run_to_run)
 	members_leave(2);
 }
 
+TEST(forever_is_a_time)
+{
+	members_init(2);
+	members[0].spec.timeout_ns = members[1].spec.timeout_ns = UINT64_MAX;
+	members_run(2);
+	members_check_ok(2);
+	members_leave(2);
+}
+
 TEST(rank_0_comes_last)
 {
 	members_init(4);
