@@ -341,6 +341,18 @@ static void cells(const char *text, size_t *most_out)
 	}
 }
 
+static double positive(const char *text)
+{
+	char *end;
+	double number = strtod(text, &end);
+
+	if (end == text || *end || !(number > 0)) {
+		errno = EINVAL;
+		die(text);
+	}
+	return number;
+}
+
 static void options_parse(int argc, char **argv)
 {
 	static const struct option names[] = {
@@ -355,10 +367,10 @@ static void options_parse(int argc, char **argv)
 	while ((name = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (name) {
 		case 'n':
-			batches = atoi(optarg);
+			batches = (int)positive(optarg);
 			break;
 		case 'm':
-			batch_s = atof(optarg) / 1e3;
+			batch_s = positive(optarg) / 1e3;
 			break;
 		case 's':
 			netns = optarg;

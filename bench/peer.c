@@ -313,6 +313,16 @@ static void visit_run(const struct cell *cell, void *arg)
 	work->wrong += cell_run(work->options, cell, &work->buffers);
 }
 
+static double positive(const char *text)
+{
+	char *end;
+	double number = strtod(text, &end);
+
+	if (end == text || *end || !(number > 0))
+		peer_die("a positive number is wanted, not %s", text);
+	return number;
+}
+
 static struct options options_parse(int argc, char **argv)
 {
 	static const struct option names[] = {
@@ -338,17 +348,15 @@ static struct options options_parse(int argc, char **argv)
 			options.fixed_root = true;
 			break;
 		case 'n':
-			options.batches = atoi(optarg);
+			options.batches = (int)positive(optarg);
 			break;
 		case 'm':
-			options.batch_s = atof(optarg) / 1e3;
+			options.batch_s = positive(optarg) / 1e3;
 			break;
 		default:
 			exit(2);
 		}
 	}
-	if (options.batches < 1 || !(options.batch_s > 0))
-		peer_die("--batches and --batch-ms are positive numbers");
 	return options;
 }
 
