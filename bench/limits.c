@@ -42,7 +42,7 @@ enum {
 };
 
 /* Of a read or write to a socket: the best of them is taken, for each size. */
-static const size_t blocks[] = { 256 << 10, 32 << 10, 64 << 10, 128 << 10, 512 << 10, 1 << 20 };
+static const size_t blocks[] = { 256 << 10, 512 << 10, 1 << 20 };
 static size_t block = 256 << 10;
 
 struct line {
@@ -218,7 +218,7 @@ static void measure(const struct limit *limit, size_t bytes)
 {
 	double seconds, iters = warm_up(limit, bytes, batch_s);
 
-	if (limit->sockets && bytes > blocks[1])
+	if (limit->sockets && bytes > blocks[0])
 		choose_block(limit, bytes, iters);
 	for (int batch = 0; batch < batches; batch++) {
 		seconds = timed(limit, bytes, (long)iters);
