@@ -92,6 +92,24 @@ static bool args_range(const char *text, struct cli_range *range)
 	return *text == '\0';
 }
 
+/* "8", "64K", "32M", "1G": bytes, in powers of 1024. */
+static bool args_bytes(const char *text, uint64_t *bytes_out)
+{
+	static const char units[] = "KMGT";
+	uint32_t number;
+	unsigned shift = 0;
+
+	if (!args_number(&text, 1, UINT32_MAX, &number))
+		return false;
+	const char *unit = *text ? strchr(units, toupper((unsigned char)*text)) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned)(unit - units + 1);
+		text++;
+	}
+	*bytes_out = (uint64_t)number << shift;
+	return *text == '\0' && *bytes_out <= CLI_BYTES_MAX;
+}
+
 /* "0:1,1:2": what sends to what. */
 static bool args_pairs(const char *text, struct cli_args *args)
 {
@@ -154,6 +172,20 @@ static const struct option args_long[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "dot", no_argument, NULL, 'd' },
 	{ "picture", no_argument, NULL, 'P' },
+	{ "minbytes", required_argument, NULL, 'b' },
+	{ "maxbytes", required_argument, NULL, 'e' },
+	{ "stepfactor", required_argument, NULL, 'f' },
+	{ "net", required_argument, NULL, 'E' },
+	{ "plan", required_argument, NULL, 'F' },
+	{ "type", required_argument, NULL, 'T' },
+	{ "op", required_argument, NULL, 'O' },
+	{ "iters", required_argument, NULL, 'I' },
+	{ "warmup", required_argument, NULL, 'W' },
+	{ "check", no_argument, NULL, 'c' },
+	{ "no-check", no_argument, NULL, 'C' },
+	{ "registered", no_argument, NULL, 'g' },
+	{ "threads", no_argument, NULL, 't' },
+	{ "no-pin", no_argument, NULL, 'x' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -165,10 +197,14 @@ static unsigned args_bit(int option)
 		char option;
 		unsigned bit;
 	} bits[] = {
-		{ 'n', CLI_OPT_RANKS },	  { 'a', CLI_OPT_ALGO }, { 'N', CLI_OPT_NODES },
-		{ 'r', CLI_OPT_ROOT },	  { 'R', CLI_OPT_RANK }, { 'p', CLI_OPT_PAIRS },
-		{ 'A', CLI_OPT_ALL },	  { 'j', CLI_OPT_JSON }, { 'd', CLI_OPT_DOT },
-		{ 'P', CLI_OPT_PICTURE },
+		{ 'n', CLI_OPT_RANKS },	  { 'a', CLI_OPT_ALGO },  { 'N', CLI_OPT_NODES },
+		{ 'r', CLI_OPT_ROOT },	  { 'R', CLI_OPT_RANK },  { 'p', CLI_OPT_PAIRS },
+		{ 'A', CLI_OPT_ALL },	  { 'j', CLI_OPT_JSON },  { 'd', CLI_OPT_DOT },
+		{ 'P', CLI_OPT_PICTURE }, { 'b', CLI_OPT_BYTES }, { 'e', CLI_OPT_BYTES },
+		{ 'f', CLI_OPT_BYTES },	  { 'E', CLI_OPT_NET },	  { 'F', CLI_OPT_PLAN },
+		{ 'T', CLI_OPT_TYPE },	  { 'O', CLI_OPT_TYPE },  { 'I', CLI_OPT_BENCH },
+		{ 'W', CLI_OPT_BENCH },	  { 'c', CLI_OPT_BENCH }, { 'C', CLI_OPT_BENCH },
+		{ 'g', CLI_OPT_BENCH },	  { 't', CLI_OPT_BENCH }, { 'x', CLI_OPT_BENCH },
 	};
 
 	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
@@ -183,6 +219,46 @@ static const char *args_name(int option)
 		if (o->val == option)
 			return o->name;
 	return "?";
+}
+
+/* Those of measuring. */
+static bool args_take_bench(struct cli_args *args, int option, const char *value)
+{
+	switch (option) {
+	case 'b':
+		return args_bytes(value, &args->min_bytes);
+	case 'e':
+		return args_bytes(value, &args->max_bytes);
+	case 'f':
+		return cli_parse_number(value, 2, 1u << 20, &args->factor);
+	case 'E':
+		args->net = value;
+		return true;
+	case 'F':
+		args->plan = value;
+		return true;
+	case 'T':
+		args->type = value;
+		return true;
+	case 'O':
+		args->op = value;
+		return true;
+	case 'I':
+		return cli_parse_number(value, 1, CLI_ITERS_MAX, &args->iters);
+	case 'W':
+		args->has_warmup = true;
+		return cli_parse_number(value, 0, CLI_ITERS_MAX, &args->warmup);
+	case 'c':
+		return args->check = true;
+	case 'C':
+		return args->no_check = true;
+	case 'g':
+		return args->registered = true;
+	case 't':
+		return args->threads = true;
+	default:
+		return args->no_pin = true;
+	}
 }
 
 /* One option with its value; false where the value is wrong. */
@@ -214,8 +290,10 @@ static bool args_take(struct cli_args *args, int option, const char *value)
 		return args->dot = true;
 	case 'P':
 		return args->picture = true;
-	default:
+	case 'h':
 		return args->help = true;
+	default:
+		return args_take_bench(args, option, value);
 	}
 }
 
@@ -228,6 +306,15 @@ static const char *args_expected(int option)
 		return "a number of nodes, or their ranks such as 3+1+4";
 	case 'p':
 		return "a list such as 0:1,1:2 (sender:receiver)";
+	case 'b':
+	case 'e':
+		return "bytes from 1 to 1T, such as 8, 64K, 32M or 1G";
+	case 'f':
+		return "a factor from 2 to 1048576";
+	case 'I':
+		return "a number of calls from 1 to 1000000";
+	case 'W':
+		return "a number of calls up to 1000000";
 	default:
 		return "a whole number";
 	}
@@ -258,7 +345,7 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 	*args = (struct cli_args){ .command = command };
 	opterr = 0;
 	optind = 1;
-	while ((option = getopt_long(argc, argv, ":n:a:h", args_long, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, ":n:a:b:e:f:h", args_long, NULL)) != -1) {
 		if (option == ':' || option == '?') {
 			cli_wrong_option(command, option, argv[optind - 1]);
 			return false;

@@ -3,15 +3,18 @@
  * cli.h - what the sub-commands share: options, errors and small output.
  * The command sees the installed headers only, as any program does.
  *
- * Exit status: 0 done (and, for check, all proved), 1 a plan was refused,
- * 2 the call or its input was wrong.
+ * Exit status: 0 done (and, for check, all proved), 1 a plan was refused, a
+ * result was wrong or a rank failed, 2 the call or its input was wrong.
  */
 #ifndef HK_CLI_CLI_H
 #define HK_CLI_CLI_H
 
 #include <hocket/hocket.h>
 
-enum cli_exit { CLI_DONE = 0, CLI_REFUSED = 1, CLI_WRONG = 2 };
+enum cli_exit { CLI_DONE = 0, CLI_REFUSED = 1, CLI_FAILED = 1, CLI_WRONG = 2 };
+
+#define CLI_BYTES_MAX (UINT64_C(1) << 40)	/* of a size */
+#define CLI_ITERS_MAX 1000000u
 
 struct cli_range {
 	uint32_t from;
@@ -37,10 +40,17 @@ struct cli_args {
 	struct hk_msg *pairs;
 	size_t npairs;
 	bool all, json, dot, picture;
+	uint64_t min_bytes, max_bytes;	/* 0: not given, as all that follows */
+	uint32_t factor;
+	const char *net, *plan, *type, *op;
+	uint32_t iters;
+	bool has_warmup;
+	uint32_t warmup;
+	bool check, no_check, registered, threads, no_pin;
 	bool help;
 };
 
-/* One bit per option, to say which a command takes. */
+/* One bit per option, or per few that go together, to say which a command takes. */
 enum cli_opt {
 	CLI_OPT_RANKS = 1 << 0,
 	CLI_OPT_ALGO = 1 << 1,
@@ -51,7 +61,12 @@ enum cli_opt {
 	CLI_OPT_ALL = 1 << 6,
 	CLI_OPT_JSON = 1 << 7,
 	CLI_OPT_DOT = 1 << 8,
-	CLI_OPT_PICTURE = 1 << 9
+	CLI_OPT_PICTURE = 1 << 9,
+	CLI_OPT_BYTES = 1 << 10,	/* -b, -e, -f */
+	CLI_OPT_NET = 1 << 11,
+	CLI_OPT_PLAN = 1 << 12,
+	CLI_OPT_TYPE = 1 << 13,		/* --type, --op */
+	CLI_OPT_BENCH = 1 << 14		/* how to measure */
 };
 
 /* False where something is wrong; it has been said. Free with cli_args_fini. */
@@ -90,6 +105,6 @@ struct cli_command {
 	int (*main)(int argc, char **argv); /* NULL: run */
 };
 
-extern const struct cli_command cli_plan, cli_check, cli_list, cli_run;
+extern const struct cli_command cli_plan, cli_check, cli_list, cli_run, cli_bench;
 
 #endif

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = { &cli_plan, &cli_check, &cli_list, &cli_run };
+static const struct cli_command *const commands[] = { &cli_plan, &cli_check, &cli_list, &cli_run,
+						      &cli_bench };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void main_help(void)
