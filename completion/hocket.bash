@@ -10,14 +10,23 @@ _hocket()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words='plan check list run --help --version'
+		words='plan check list run bench --help --version'
 	elif [[ $prev == -a || $prev == --algo ]]; then
 		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
 			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
 	elif [[ $prev =~ ^(-n|--ranks|--nodes|--root|--pairs|--rank|--timeout|--grace)$ ]]; then
 		return
-	elif [[ $command == run && $prev == --net ]]; then
+	elif [[ $prev == --net ]]; then
 		words='auto shm tcp'
+	elif [[ $command == bench && $prev =~ ^(-b|-e|-f|--minbytes|--maxbytes|--stepfactor|--iters|--warmup)$ ]]; then
+		return
+	elif [[ $command == bench && $prev == --type ]]; then
+		words='int8 uint8 int16 uint16 int32 uint32 int64 uint64 fp16 bf16 fp8e4m3 fp8e5m2 fp32 fp64'
+	elif [[ $command == bench && $prev == --op ]]; then
+		words='sum prod min max avg band bor bxor premulsum'
+	elif [[ $command == bench && $prev == --plan ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	elif [[ $command == run && $prev == --hosts ]]; then
 		words=$(compgen -A hostname)
 	elif [[ $command == run && $prev == --env ]]; then
@@ -30,6 +39,7 @@ _hocket()
 		mapfile -t COMPREPLY < <(compgen -A command -A file -- "$cur")
 	elif ((COMP_CWORD == 2)); then
 		words=$collectives
+		[[ $command != bench ]] || words+=' all'
 		if [[ $command == check ]]; then
 			compopt -o filenames 2>/dev/null
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
