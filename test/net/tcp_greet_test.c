@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tcp_greet_test.c - who may connect: who holds the key, and says who it is as
+ * it should. All others are turned away, and the job goes on.
+ */
+#include "harness.h"
+#include "net/puppet.h"
+
+#include <unistd.h>
+
+static const unsigned char another_key[HK__KEY_BYTES] = "the key of another job";
+
+TEST(another_key_is_turned_away)
+{
+	struct hk_chan *chan;
+	struct hk_chan_spec there = spec_to(2, 0);
+	enum hk_status status = HK_OK;
+	void *slot;
+
+	how.connect_timeout_ns = SOON_NS;
+	open_ranks(2);
+	open_one(2, another_key, listen_as(2));
+	check_job_goes_on();
+	CHECK_EQ(hk__chan_open_send(nets[0], &there, &chan), HK_OK);
+	for (int i = 0; i < ROUNDS && status == HK_OK; i++) {
+		poll_all();
+		usleep(10);
+		status = hk__chan_reserve(chan, 4, &slot);
+	}
+	CHECK_EQ(status, HK_EPEER);
+	CHECK_HAS(nets[0]->why.text, "rank 2 (127.0.0.1:");
+	CHECK_HAS(nets[0]->why.text, "another key?");
+	CHECK(hk__tcp_refused(nets[2]) > 0);
+	CHECK_HAS(nets[2]->why.text, "rank 2 turned 127.0.0.1:");
+	CHECK_HAS(nets[2]->why.text, "does not hold the job's key");
+	check_job_goes_on();
+	hk__chan_close(chan);
+	close_ranks();
+}
+
+/* Who accepts has to prove itself as well. */
+TEST(a_false_rank_is_not_believed)
+{
+	struct hk_chan_spec there = spec_to(1, 0);
+	unsigned char hello[WIRE_HELLO_BYTES] = { 0 }, claim[WIRE_CLAIM_BYTES];
+	unsigned char answer[WIRE_ANSWER_BYTES] = { 1, 2, 3 };
+	enum hk_status status = HK_OK;
+	struct hk_chan *chan;
+	void *slot;
+
+	how.connect_timeout_ns = SOON_NS;
+	int listener = listen_as(1);
+	open_one(0, key, listen_as(0));
+	CHECK_EQ(hk__chan_open_send(nets[0], &there, &chan), HK_OK);
+	wire_put_magic(hello);
+	for (int i = 0; i < ROUNDS && status == HK_OK; i++) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd >= 0) {
+			puppet_write(fd, hello, sizeof(hello));
+			CHECK(puppet_read(fd, claim, sizeof(claim)));
+			puppet_write(fd, answer, sizeof(answer));
+			CHECK(puppet_is_cut_off(fd));
+			close(fd);
+		}
+		poll_all();
+		status = hk__chan_reserve(chan, 4, &slot);
+		CHECK(!slot);
+	}
+	CHECK_EQ(status, HK_EPEER);
+	CHECK_HAS(nets[0]->why.text, "does not hold the job's key");
+	hk__chan_close(chan);
+	close(listener);
+	close_ranks();
+}
+
+TEST(claims_that_do_not_hold)
+{
+	static const struct wire_claim claims[] = { { 0, 2, 0, 1 },	    { 1, 1, 0, 1 },
+						    { 2, 1, 0, 1 },	    { 0, 1, 1, 1 },
+						    { 0, 1, 0, 2 },	    { 99, 1, 0, 1 },
+						    { UINT32_MAX, 1, 0, 1 } };
+
+	open_ranks(2);
+	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+		int fd = puppet_connect(1);
+
+		CHECK(!puppet_greet(fd, key, claims[i]));
+		CHECK_EQ(hk__tcp_refused(nets[1]), i + 1);
+		close(fd);
+	}
+	check_job_goes_on();
+	close_ranks();
+}
+
+TEST(a_claim_is_of_no_use_later)
+{
+	unsigned char hello[WIRE_HELLO_BYTES], claim[WIRE_CLAIM_BYTES];
+
+	open_ranks(2);
+	for (int i = 0; i < 2; i++) {
+		int fd = puppet_connect(1);
+
+		CHECK(puppet_read(fd, hello, sizeof(hello)));
+		if (i == 0)
+			puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1 }, claim);
+		else
+			puppet_write(fd, claim, sizeof(claim));
+		CHECK(i == 0 || puppet_is_cut_off(fd));
+		close(fd);
+	}
+	CHECK_HAS(nets[1]->why.text, "does not hold the job's key");
+	check_job_goes_on();
+	close_ranks();
+}
+
+TEST(one_connection_is_enough)
+{
+	struct hk_chan *in;
+	uint32_t messages;
+
+	open_ranks(2);
+	int fd = puppet_rank(&in), again = puppet_connect(1);
+	CHECK(puppet_greet(again, key, (struct wire_claim){ 0, 1, 0, 1 }));
+	CHECK(puppet_is_cut_off(again));
+	/* The first one is none the worse for it. */
+	puppet_frame(fd, (struct wire_frame){ WIRE_DATA, 0, 0, 0 });
+	close(fd);
+	CHECK_EQ(end_of(in, &messages), HK_EPEER);
+	CHECK_EQ(messages, 1);
+	close(again);
+	hk__chan_close(in);
+	close_ranks();
+}
+
+TEST(noise_on_the_port)
+{
+	uint64_t seed = test_seed(5);
+	unsigned char noise[400];
+
+	open_ranks(2);
+	for (int i = 0; i < 50; i++) {
+		int fd = puppet_connect(1);
+
+		for (size_t k = 0; k < sizeof(noise); k++)
+			noise[k] = (unsigned char)test_random(&seed);
+		puppet_write(fd, noise, 1 + test_random(&seed) % sizeof(noise));
+		if (i % 2)
+			shutdown(fd, SHUT_WR);
+		poll_all();
+		close(fd);
+		if (i % 10 == 0)
+			check_job_goes_on();
+	}
+	check_job_goes_on();
+	CHECK(hk__tcp_refused(nets[1]) > 0);
+	close_ranks();
+}
+
+TEST(greetings_that_end_early)
+{
+	unsigned char hello[WIRE_HELLO_BYTES], claim[WIRE_CLAIM_BYTES];
+
+	open_ranks(2);
+	for (size_t len = 0; len < WIRE_CLAIM_BYTES; len++) {
+		int fd = puppet_connect(1);
+
+		CHECK(puppet_read(fd, hello, sizeof(hello)));
+		puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1 }, claim);
+		puppet_write(fd, claim, len);
+		poll_all();
+		close(fd);
+	}
+	check_job_goes_on();
+	CHECK_EQ(hk__tcp_refused(nets[1]), WIRE_CLAIM_BYTES);
+	close_ranks();
+}
+
+/* Who connects and says nothing takes no room from who does. */
+TEST(a_flood_of_silence)
+{
+	static int fds[300];
+
+	open_ranks(2);
+	for (int i = 0; i < 300; i++) {
+		fds[i] = puppet_connect(1);
+		poll_all();
+	}
+	check_job_goes_on();
+	CHECK(hk__tcp_refused(nets[1]) >= 300 - 100);
+	for (int i = 0; i < 300; i++)
+		close(fds[i]);
+	check_job_goes_on();
+	close_ranks();
+}
+
+TEST(nobody_is_there)
+{
+	struct hk_chan_spec there = spec_to(1, 0);
+	enum hk_status status = HK_OK;
+	struct hk_chan *chan;
+	void *slot;
+
+	how.connect_timeout_ns = SOON_NS;
+	close(listen_as(1));
+	open_one(0, key, listen_as(0));
+	CHECK_EQ(hk__chan_open_send(nets[0], &there, &chan), HK_OK);
+	/* Asleep, it tries again all the same. */
+	for (int i = 0; i < ROUNDS && status == HK_OK; i++) {
+		CHECK_EQ(hk__net_wait(nets[0], UINT64_C(20000000000)), HK_OK);
+		poll_all();
+		status = hk__chan_reserve(chan, 4, &slot);
+	}
+	CHECK_EQ(status, HK_EPEER);
+	CHECK_HAS(nets[0]->why.text, "rank 1 (127.0.0.1:");
+	CHECK_HAS(nets[0]->why.text, "refused");
+	hk__chan_close(chan);
+	close_ranks();
+}
