@@ -122,6 +122,8 @@ struct hk_net {
 	uint32_t rank;
 	uint32_t n;
 	struct hk_why why;	/* of the last HK_EPEER or HK_EIO */
+	uint64_t moved;		/* counts up whenever part of a message came or went: for who
+				   sees no whole one yet, and would fall asleep */
 };
 
 struct hk_chan {

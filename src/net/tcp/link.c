@@ -375,6 +375,7 @@ static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size
 
 static void link_advance(struct tcp_link *link, size_t wrote)
 {
+	link->tcp->base.moved++;
 	while (wrote) {
 		struct tcp_out *out = link->first;
 		size_t left = out->head_len + (size_t)out->len - out->sent;

@@ -268,6 +268,7 @@ static bool link_read_once(struct tcp_link *link)
 		link_ended(link, got);
 		return false;
 	}
+	link->tcp->base.moved++;
 	size_t more = (size_t)got > first ? (size_t)got - first : 0;
 	const unsigned char *at = common;
 	memcpy(common, link->held, link->held_len);
@@ -317,6 +318,7 @@ void hk__tcp_read_landing(struct tcp_link *link)
 			link_ended(link, got);
 			return;
 		}
+		link->tcp->base.moved++;
 		in->got += (uint32_t)got;
 		if (in->got == in->len)
 			landing_finish(link);
