@@ -364,9 +364,8 @@ static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size
 			parts[n++] =
 				(struct iovec){ out->head + out->sent, out->head_len - out->sent };
 		if (data_sent < out->len)
-			parts[n++] =
-				(struct iovec){ (unsigned char *)(uintptr_t)out->data + data_sent,
-						out->len - data_sent };
+			parts[n++] = (struct iovec){ (unsigned char *)out->data + data_sent,
+						     out->len - data_sent };
 		total += out->head_len + (size_t)out->len - out->sent;
 	}
 	*nparts_out = n;
@@ -378,8 +377,9 @@ static void link_advance(struct tcp_link *link, size_t wrote)
 	link->tcp->base.moved++;
 	while (wrote) {
 		struct tcp_out *out = link->first;
-		size_t left = out->head_len + (size_t)out->len - out->sent;
 
+		hk_assert(out);
+		size_t left = out->head_len + (size_t)out->len - out->sent;
 		if (wrote < left) {
 			out->sent += wrote;
 			return;

@@ -37,8 +37,8 @@ uint64_t hk__tcp_now(void)
 
 static void tcp_event(struct tcp *tcp, const struct epoll_event *event)
 {
-	struct tcp_source *source = event->data.ptr;
-	struct tcp_link *link = (struct tcp_link *)source;
+	const struct tcp_source *source = event->data.ptr;
+	struct tcp_link *link = event->data.ptr;
 	uint64_t times;
 
 	switch (source->is) {
@@ -52,7 +52,7 @@ static void tcp_event(struct tcp *tcp, const struct epoll_event *event)
 		(void)!read(tcp->kick_fd, &times, sizeof(times));
 		break;
 	case TCP_GREETS:
-		hk__tcp_greet_move(tcp, (struct tcp_greet *)source);
+		hk__tcp_greet_move(tcp, event->data.ptr);
 		break;
 	case TCP_LINKS:
 		if (event->events & EPOLLOUT)
@@ -223,7 +223,8 @@ static void tcp_free(struct tcp *tcp)
 	}
 	hk__array_fini(&tcp->up);
 	hk__array_fini(&tcp->trying);
-	hk__mem_free(alloc, tcp->links, (size_t)tcp->base.n * tcp->spec.conns, sizeof(*tcp->links));
+	hk__mem_free(alloc, tcp->links, (size_t)tcp->base.n * tcp->spec.conns,
+		     sizeof(struct tcp_link *));
 	if (tcp->epoll_fd >= 0)
 		close(tcp->epoll_fd);
 	if (tcp->timer_fd >= 0)
@@ -279,7 +280,7 @@ uint64_t hk__tcp_refused(const struct hk_net *net)
 static enum hk_status tcp_set_up(struct tcp *tcp)
 {
 	tcp->links = hk__mem_zalloc(tcp->alloc, (size_t)tcp->base.n * tcp->spec.conns,
-				    sizeof(*tcp->links));
+				    sizeof(struct tcp_link *));
 	if (!tcp->links)
 		return HK_ENOMEM;
 	tcp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
