@@ -367,7 +367,9 @@ static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *sp
 
 	if (!chan)
 		return HK_ENOMEM;
-	*chan = (struct shm_chan){ .base = { &shm->base, *spec }, .sends = sends, .peer_bell = -1 };
+	*chan = (struct shm_chan){ .base = { .net = &shm->base, .spec = *spec },
+				   .sends = sends,
+				   .peer_bell = -1 };
 	if (shm->spec.bell)
 		chan->peer_bell = shm->spec.bell(shm->spec.ctx, spec->key.peer);
 	enum hk_status status = shm_map(shm, spec->key.peer, &chan->peer);

@@ -69,7 +69,9 @@ static enum hk_status chan_create(struct tcp *tcp, const struct hk_chan_spec *sp
 
 	if (!chan)
 		return HK_ENOMEM;
-	*chan = (struct tcp_chan){ .base = { &tcp->base, *spec }, .id = HK_NONE, .sends = sends };
+	*chan = (struct tcp_chan){ .base = { .net = &tcp->base, .spec = *spec },
+				   .id = HK_NONE,
+				   .sends = sends };
 	chan->pool = pool_get(tcp, spec->slot_bytes);
 	if (sends)
 		chan->outs = hk__mem_zalloc(tcp->alloc, spec->slots, sizeof(*chan->outs));
