@@ -216,6 +216,8 @@ int puppet_rank(struct hk_chan **in_out)
 
 	CHECK_EQ(hk__chan_open_recv(nets[1], &here, in_out), HK_OK);
 	CHECK(puppet_greet(fd, key, (struct wire_claim){ 0, 1, 0, 1 }));
+	CHECK(puppet_read(fd, open, WIRE_FRAME_BYTES));
+	CHECK_EQ(wire_get_frame(open).type, WIRE_UP);
 	CHECK(puppet_read(fd, open, sizeof(open)));
 	CHECK_EQ(wire_get_frame(open).type, WIRE_OPEN);
 	CHECK_EQ(wire_get_frame(open).id, 0);

@@ -194,6 +194,73 @@ TEST(a_flood_of_silence)
 	close_ranks();
 }
 
+/* What it takes to be taken for rank 1 by rank 0. */
+static int puppet_accept(int listener, bool up)
+{
+	unsigned char hello[WIRE_HELLO_BYTES], claim[WIRE_CLAIM_BYTES];
+	unsigned char answer[WIRE_ANSWER_BYTES], frame[WIRE_FRAME_BYTES];
+	struct hk__auth auth = { .about = claim, .about_len = WIRE_ABOUT_BYTES };
+	int fd = -1;
+
+	for (int i = 0; i < ROUNDS && fd < 0; i++) {
+		poll_all();
+		fd = accept(listener, NULL, NULL);
+	}
+	CHECK(fd >= 0);
+	memcpy(auth.key, key, sizeof(key));
+	memset(auth.accepts, 7, sizeof(auth.accepts));
+	wire_put_magic(hello);
+	memcpy(hello + 8, auth.accepts, HK__NONCE_BYTES);
+	puppet_write(fd, hello, sizeof(hello));
+	CHECK(puppet_read(fd, claim, sizeof(claim)));
+	memcpy(auth.connects, claim + WIRE_ABOUT_BYTES, HK__NONCE_BYTES);
+	CHECK(hk__auth_holds(&auth, HK__AUTH_CONNECTS, claim + WIRE_ABOUT_BYTES + HK__NONCE_BYTES));
+	hk__auth_prove(&auth, HK__AUTH_ACCEPTS, answer);
+	puppet_write(fd, answer, sizeof(answer));
+	CHECK(puppet_read(fd, frame, sizeof(frame)));
+	CHECK_EQ(wire_get_frame(frame).type, WIRE_UP);
+	if (up)
+		puppet_write(fd, frame, sizeof(frame));
+	return fd;
+}
+
+/* A rank that lets a greeting go was busy, and one that ends later is gone. */
+TEST(what_carried_nothing_is_made_again)
+{
+	int listener = listen_as(1);
+	struct hk_chan_spec there = spec_to(1, 0);
+	struct hk_chan *chan, *in;
+	uint32_t messages;
+	void *slot;
+
+	open_one(0, key, listen_as(0));
+	CHECK_EQ(hk__chan_open_send(nets[0], &there, &chan), HK_OK);
+	CHECK_EQ(hk__chan_open_recv(nets[0], &there, &in), HK_OK);
+	for (int i = 0; i < 5; i++) {
+		int fd = puppet_accept(listener, false);
+
+		/* Opened and closed in between: nobody is told later. */
+		hk__chan_close(in);
+		CHECK_EQ(hk__chan_open_recv(nets[0], &there, &in), HK_OK);
+		close(fd);
+		for (int k = 0; k < QUIET; k++) {
+			poll_all();
+			CHECK_EQ(hk__chan_reserve(chan, 4, &slot), HK_OK);
+			CHECK(!slot);
+		}
+	}
+	int fd = puppet_accept(listener, true);
+	for (int k = 0; k < QUIET; k++)
+		poll_all();
+	close(fd);
+	CHECK_EQ(end_of(in, &messages), HK_EPEER);
+	CHECK_EQ(hk__chan_reserve(chan, 4, &slot), HK_EPEER);
+	hk__chan_close(chan);
+	hk__chan_close(in);
+	close(listener);
+	close_ranks();
+}
+
 TEST(nobody_is_there)
 {
 	struct hk_chan_spec there = spec_to(1, 0);

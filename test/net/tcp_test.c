@@ -97,26 +97,38 @@ TEST(channels_with_wild_ids)
 	}
 }
 
-TEST(credit_for_what_was_never_sent)
+/* A channel from rank 1 to the puppet, and a slot of it. */
+static struct hk_chan *puppet_opens(int fd, uint32_t slot_bytes, void **slot_out)
 {
 	struct hk_chan_spec there = spec_to(0, 0);
-	struct wire_open open = { 0, 0, 1, SLOTS, SLOT_BYTES };
-	unsigned char bytes[WIRE_OPEN_BYTES], head[WIRE_FRAME_BYTES + 4];
-	struct hk_chan *in, *out;
-	void *slot = NULL;
-	uint32_t messages;
+	struct wire_open open = { 0, 0, 1, SLOTS, slot_bytes };
+	unsigned char bytes[WIRE_OPEN_BYTES];
+	struct hk_chan *out;
 
-	open_ranks(2);
-	int fd = puppet_rank(&in);
+	there.slot_bytes = slot_bytes;
 	CHECK_EQ(hk__chan_open_send(nets[1], &there, &out), HK_OK);
 	wire_put_open(bytes, &open);
 	puppet_frame(fd, (struct wire_frame){ WIRE_OPEN, 0, 0, 0 });
 	puppet_write(fd, bytes, sizeof(bytes));
-	for (int i = 0; i < ROUNDS && !slot; i++) {
+	*slot_out = NULL;
+	for (int i = 0; i < ROUNDS && !*slot_out; i++) {
 		poll_all();
-		CHECK_EQ(hk__chan_reserve(out, 4, &slot), HK_OK);
+		CHECK_EQ(hk__chan_reserve(out, 4, slot_out), HK_OK);
 	}
-	CHECK(slot);
+	CHECK(*slot_out);
+	return out;
+}
+
+TEST(credit_for_what_was_never_sent)
+{
+	unsigned char head[WIRE_FRAME_BYTES + 4];
+	struct hk_chan *in, *out;
+	uint32_t messages;
+	void *slot;
+
+	open_ranks(2);
+	int fd = puppet_rank(&in);
+	out = puppet_opens(fd, SLOT_BYTES, &slot);
 	memcpy(slot, "four", 4);
 	hk__chan_post(out, 4, 2);
 	CHECK(puppet_read(fd, head, sizeof(head)));
@@ -128,6 +140,31 @@ TEST(credit_for_what_was_never_sent)
 	CHECK_EQ(hk__chan_reserve(out, 4, &slot), HK_EIO);
 	CHECK(!slot);
 	CHECK_HAS(nets[1]->why.text, "released messages that were never sent");
+	hk__chan_close(in);
+	hk__chan_close(out);
+	close(fd);
+	close_ranks();
+}
+
+/* Who reads nothing cannot have released anything. */
+TEST(credit_for_what_is_being_sent)
+{
+	const uint32_t large = 64u << 20;
+	struct hk_chan *in, *out;
+	uint32_t messages;
+	void *slot;
+
+	open_ranks(2);
+	int fd = puppet_rank(&in);
+	out = puppet_opens(fd, large, &slot);
+	memset(slot, 1, large);
+	hk__chan_post(out, large, 0);
+	for (int i = 0; i < QUIET; i++)
+		poll_all();
+	CHECK(hk__chan_lent(out));
+	puppet_frame(fd, (struct wire_frame){ WIRE_CREDIT, 0, 0, 1 });
+	CHECK_EQ(end_of(in, &messages), HK_EIO);
+	CHECK(!hk__chan_lent(out));
 	hk__chan_close(in);
 	hk__chan_close(out);
 	close(fd);
@@ -347,9 +384,9 @@ TEST(several_connections)
 	struct hk_chan *pairs[40][2];
 
 	how.conns = 3;
-	open_ranks(2);
+	open_ranks(3);
 	for (uint32_t i = 0; i < 40; i++)
-		open_pair(i % 2, 1 - i % 2, i, pairs[i]);
+		open_pair(i % 3, (i + 1 + i / 3 % 2) % 3, i, pairs[i]);
 	for (uint32_t round = 0; round < 3; round++)
 		for (uint32_t i = 0; i < 40; i++)
 			exchange(pairs[i], 1000 + i);

@@ -14,12 +14,18 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define GREET_LATE_NS UINT64_C(5000000000)
+/*
+ * How long a stranger may take. Who connects waits longer: the other rank may be
+ * busy elsewhere, and it is the caller who knows how long an operation may take.
+ */
+#define GREET_LATE_NS UINT64_C(10000000000)
+#define ANSWER_LATE_NS UINT64_C(60000000000)
 #define GREET_SPARE 64u	  /* strangers that may be greeted at a time */
 #define GREET_ACCEPTS 64u /* in a round */
 #define BACKOFF_FIRST_NS UINT64_C(5000000)
 #define BACKOFF_LAST_NS UINT64_C(500000000)
 #define FULL_NS UINT64_C(100000000)
+#define TRY_TIMES 8u
 #define TRY_FOR_NS UINT64_C(30000000000)
 
 enum greet_stage {
@@ -109,8 +115,7 @@ void hk__tcp_greet_end_all(struct tcp *tcp)
 
 /* ---- who connects ---- */
 
-/* An attempt failed: another one in a while, or never again. */
-static void link_retry(struct tcp_link *link, const char *what)
+void hk__tcp_greet_again(struct tcp_link *link, const char *what)
 {
 	struct tcp *tcp = link->tcp;
 	uint64_t now = hk__tcp_now();
@@ -141,7 +146,7 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 
 	link->retry_at = 0;
 	if (fd < 0) {
-		link_retry(link, strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
+		hk__tcp_greet_again(link, strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
 		return HK_OK;
 	}
 	enum hk_status status = greet_start(tcp, fd, GREET_CONNECT, &greet);
@@ -201,7 +206,6 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 		struct sockaddr_storage addr = { 0 };
 		socklen_t len = sizeof(addr);
 
-		greet_make_room(tcp);
 		int fd = accept4(tcp->listen_fd, (struct sockaddr *)&addr, &len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0 &&
@@ -218,6 +222,7 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 		if (fd < 0)
 			continue;
 		hk__tcp_tune(fd);
+		greet_make_room(tcp);
 		if (greet_accepted(tcp, fd, &addr) != HK_OK)
 			close(fd);
 	}
@@ -232,7 +237,7 @@ static void greet_refuse(struct tcp *tcp, struct tcp_greet *greet, const char *w
 
 	greet_end(tcp, greet, false);
 	if (link) {
-		link_retry(link, what);
+		hk__tcp_greet_again(link, what);
 		return;
 	}
 	tcp->refused++;
@@ -253,7 +258,7 @@ static void greet_up(struct tcp *tcp, struct tcp_greet *greet)
 	if (!connects)
 		memcpy(link->where, greet->where, TCP_WHERE_MAX);
 	greet_end(tcp, greet, true);
-	hk__tcp_link_up(link, fd, connects);
+	hk__tcp_link_up(link, fd, !connects);
 }
 
 /* Who connects has read hello: claims to be who it is. */
@@ -274,7 +279,7 @@ static const char *greet_hello(struct tcp *tcp, struct tcp_greet *greet)
 	greet->out_sent = 0;
 	greet->out_len = WIRE_CLAIM_BYTES;
 	greet->in_need = WIRE_ANSWER_BYTES;
-	greet->late = hk__tcp_now() + GREET_LATE_NS;
+	greet->late = hk__tcp_now() + ANSWER_LATE_NS;
 	greet->stage = GREET_ANSWER;
 	return NULL;
 }
@@ -434,7 +439,10 @@ uint64_t hk__tcp_greet_timers(struct tcp *tcp, uint64_t now)
 	while (greet) {
 		struct tcp_greet *after = greet->next;
 
-		if (greet->late && greet->late <= now)
+		/* Not late, if it is this rank that has not looked. */
+		if (greet->late && greet->late <= now && greet->stage != GREET_CONNECT)
+			hk__tcp_greet_move(tcp, greet);
+		if (greet->fd >= 0 && greet->late && greet->late <= now)
 			greet_refuse(tcp, greet, "it took too long");
 		greet = after;
 	}

@@ -99,6 +99,7 @@ struct tcp_link {
 	enum tcp_link_state state;
 	int fd;
 	bool blocked;		/* the socket takes no more for now */
+	bool heard;		/* the peer has said UP */
 	bool deaf;		/* the peer takes no more for ever, but may have sent */
 	enum hk_status status;	/* of LINK_BROKEN, or deaf */
 	struct hk_why why;
@@ -107,6 +108,7 @@ struct tcp_link {
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
 	uint64_t failed_since;	/* 0: never */
+	uint32_t failed;	/* how often */
 	uint64_t retry_at;	/* 0: an attempt is under way, or none is wanted */
 	uint64_t backoff;
 	/* in */
@@ -219,6 +221,8 @@ enum hk_status hk__tcp_watch(const struct tcp *tcp, int fd, uint32_t events,
 /* ---- greet.c ---- */
 
 enum hk_status hk__tcp_greet_connect(struct tcp_link *link);
+/* An attempt failed: another one in a while, or never again. */
+void hk__tcp_greet_again(struct tcp_link *link, const char *what);
 void hk__tcp_greet_accept(struct tcp *tcp);
 void hk__tcp_greet_move(struct tcp *tcp, struct tcp_greet *greet);
 /* What is late, and what is to be tried again; 0 or the time of the next such thing. */
@@ -232,8 +236,10 @@ void hk__tcp_greet_end_all(struct tcp *tcp);
 enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
 				struct tcp_link **link_out);
 struct tcp_link *hk__tcp_link_at(struct tcp *tcp, uint32_t rank, uint32_t index);
-/* The socket, watched already, is the link's; says_up: it says so first. */
-void hk__tcp_link_up(struct tcp_link *link, int fd, bool says_up);
+/* The socket, watched already, is the link's; heard: the peer has said UP. */
+void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard);
+/* It ended before the peer had said UP: as if it had never been. */
+void hk__tcp_link_reset(struct tcp_link *link);
 void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char *fmt, ...)
 	HK_PRINTF(3, 4);
 enum hk_status hk__tcp_link_status(struct tcp_link *link);	/* and net->why */

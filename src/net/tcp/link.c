@@ -82,7 +82,7 @@ enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
 	return link_want(tcp, link);
 }
 
-void hk__tcp_link_up(struct tcp_link *link, int fd, bool says_up)
+void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
 {
 	static const struct wire_frame up = { .type = WIRE_UP };
 	struct tcp *tcp = link->tcp;
@@ -98,8 +98,8 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, bool says_up)
 		return;
 	}
 	link->state = LINK_UP;
-	if (says_up)
-		hk__tcp_link_say(link, &up, NULL);
+	link->heard = heard;
+	hk__tcp_link_say(link, &up, NULL);
 	for (size_t i = 0; i < link->in_ways.count; i++)
 		if (ways[i].chan)
 			hk__tcp_link_announce(link, ways[i].chan);
@@ -148,12 +148,30 @@ static void link_close(struct tcp_link *link)
 	link->fd = -1;
 }
 
+void hk__tcp_link_reset(struct tcp_link *link)
+{
+	struct tcp_in_way *ways = link->in_ways.items;
+
+	link_close(link);
+	link->state = LINK_WANTED;
+	link_drop_out(link);
+	link->held_len = 0;
+	link->deaf = false;
+	link->status = HK_OK;
+	/* Nobody has heard of a channel that was opened and closed meanwhile. */
+	for (size_t i = 0; i < link->in_ways.count; i++)
+		ways[i].closing = false;
+	hk__tcp_greet_again(link, "it hung up as soon as it was connected");
+}
+
 /* Nobody reads what was to be written; what the peer wrote may still be here. */
 static void link_deafen(struct tcp_link *link, int error)
 {
 	link->deaf = true;
-	link->status = hk__why(&link->why, HK_EPEER, "rank %u (%s) is gone: %s", link->rank,
-			       link->where, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+	if (link->heard) /* else it will be made again */
+		link->status =
+			hk__why(&link->why, HK_EPEER, "rank %u (%s) is gone: %s", link->rank,
+				link->where, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 	if (link->blocked)
 		(void)hk__tcp_watch(link->tcp, link->fd, EPOLLIN, &link->source, false);
 	link_unblock(link);
@@ -167,7 +185,7 @@ void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char
 
 	if (link->state == LINK_BROKEN)
 		return;
-	if (!link->deaf || status != HK_EPEER) {
+	if (link->status == HK_OK || status != HK_EPEER) {
 		va_start(args, fmt);
 		vsnprintf(link->why.text, sizeof(link->why.text), fmt, args);
 		va_end(args);

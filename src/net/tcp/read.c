@@ -149,7 +149,7 @@ static void frame_credit(struct tcp_link *link, const struct wire_frame *frame)
 
 	if (way && way->state == WAY_LEFT)
 		return; /* it does not know yet that nobody cares */
-	if (!way || way->state != WAY_BOUND || frame->len > way->chan->out) {
+	if (!way || way->state != WAY_BOUND || frame->len > way->chan->out - way->chan->queued) {
 		link_fault(link, "released messages that were never sent");
 		return;
 	}
@@ -191,7 +191,14 @@ static void frame_closed(struct tcp_link *link, const struct wire_frame *frame)
 static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
 		      const unsigned char *rest, size_t left)
 {
+	if (link->heard == (frame->type == WIRE_UP)) {
+		link_fault(link, "says twice that it is there, or not at first");
+		return;
+	}
 	switch (frame->type) {
+	case WIRE_UP:
+		link->heard = true;
+		break;
 	case WIRE_OPEN:
 		frame_open(link, frame, rest);
 		break;
@@ -241,7 +248,9 @@ static void link_parse(struct tcp_link *link, const unsigned char *at, size_t le
 
 static void link_ended(struct tcp_link *link, ssize_t got)
 {
-	if (got == 0)
+	if (!link->heard)
+		hk__tcp_link_reset(link);
+	else if (got == 0)
 		hk__tcp_link_break(link, HK_EPEER, "rank %u (%s) has closed its connection",
 				   link->rank, link->where);
 	else

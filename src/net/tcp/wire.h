@@ -8,10 +8,12 @@
  *	connects -> claim    magic, version, own rank, wanted rank, connection,
  *	                     connections of a pair, nonce, proof
  *	accepts  -> answer   proof
- *	connects -> frame    UP: the answer holds
  *
  * then frames both ways: a head of twelve bytes and what follows it.
  *
+ *	UP      the first of each side: who connected says that the answer holds;
+ *	        who accepted, that it has heard so. A connection that ends before
+ *	        has carried nothing, and is made again.
  *	OPEN    receiver to sender: the channel of this key is `id`; its geometry
  *	DATA    sender to receiver: a message of `len` bytes
  *	CREDIT  receiver to sender: `len` messages were released
