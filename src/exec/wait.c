@@ -13,16 +13,38 @@ uint64_t hk__now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-enum hk_status hk__wait_longer(struct hk__wait *wait)
+static enum hk_status wait_left(struct hk__wait *wait, uint64_t *left_out)
 {
-	if (wait->idle <= wait->spins + wait->yields) {
-		sched_yield();
-		return HK_OK;
-	}
 	uint64_t now = hk__now_ns();
+
 	if (!wait->deadline)
 		wait->deadline = now + wait->timeout_ns;
 	if (now >= wait->deadline)
 		return HK_ETIMEDOUT;
-	return hk__net_wait(wait->net, wait->deadline - now);
+	*left_out = wait->deadline - now;
+	return HK_OK;
+}
+
+enum hk_status hk__wait_longer(struct hk__wait *wait)
+{
+	uint64_t left;
+
+	if (wait->idle <= wait->spins + wait->yields) {
+		sched_yield();
+		return HK_OK;
+	}
+	enum hk_status status = wait_left(wait, &left);
+	return status == HK_OK ? hk__net_wait(wait->net, left) : status;
+}
+
+/* How many pieces between looks at the clock: a peer that trickles is late too. */
+#define WAIT_PIECES 256u
+
+enum hk_status hk__wait_piece(struct hk__wait *wait)
+{
+	uint64_t left;
+
+	wait->seen = wait->net->moved;
+	wait->idle = 0;
+	return ++wait->pieces % WAIT_PIECES ? HK_OK : wait_left(wait, &left);
 }

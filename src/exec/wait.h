@@ -16,12 +16,17 @@ struct hk__wait {
 	uint64_t timeout_ns;
 	uint32_t idle;			/* looks that found nothing, in a row */
 	uint64_t deadline;		/* 0: no clock was read yet */
+	uint64_t seen;			/* net->moved at the last look */
+	uint32_t pieces;		/* looks that found parts of messages alone */
 };
 
 uint64_t hk__now_ns(void);
 
 /* After a look that found nothing: waits a little. HK_ETIMEDOUT when it is time. */
 enum hk_status hk__wait_longer(struct hk__wait *wait);
+
+/* After a look that found part of a message: no step further, but no idleness. */
+enum hk_status hk__wait_piece(struct hk__wait *wait);
 
 /* After every look. */
 static inline enum hk_status hk__wait_step(struct hk__wait *wait, bool moved)
@@ -30,6 +35,8 @@ static inline enum hk_status hk__wait_step(struct hk__wait *wait, bool moved)
 		wait->idle = 0;
 		return HK_OK;
 	}
+	if (wait->seen != wait->net->moved)
+		return hk__wait_piece(wait);
 	if (++wait->idle <= wait->spins) {
 #if defined(__x86_64__)
 		__builtin_ia32_pause();

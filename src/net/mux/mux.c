@@ -58,7 +58,9 @@ static enum hk_status mux_poll(struct hk_net *net)
 
 	if (mux->turn++ % MUX_FAR_EVERY)
 		return HK_OK;
-	return hk__net_poll(mux->spec.far);
+	enum hk_status status = hk__net_poll(mux->spec.far);
+	net->moved = mux->spec.far->moved;
+	return status;
 }
 
 static void mux_disarm(struct hk_net *net)
