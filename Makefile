@@ -8,7 +8,7 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 
-SOURCES = $(shell find src cli test fuzz bench -name '*.c')
+SOURCES = $(shell find src cli test fuzz bench examples -name '*.c')
 
 # $(call configure,PRESET), $(call build,PRESET), $(call check,PRESET)
 configure = cmake --preset $(1) --log-level=WARNING >/dev/null
