@@ -101,36 +101,12 @@ static void fold_and_narrow(const struct hk__program *program, char *dst, const 
 	}
 }
 
-/*
- * W = T op W or T, where the T lies in the W's place, which is wider: from the
- * end, and by way of a copy, so that no element is lost before it is read.
- */
-static void fold_and_widen(const struct hk__program *program, char *dst, struct value other,
-			   uint64_t len)
-{
-	const struct hk__reduce *reduce = program->reduce;
-	size_t other_size = other.wide ? program->room_size : program->size;
-	char own[NARROW_STEP * sizeof(float)];
-
-	for (uint64_t left = len; left > 0;) {
-		size_t count = left < NARROW_STEP ? left : NARROW_STEP;
-
-		left -= count;
-		memcpy(own, dst + left * program->size, count * program->size);
-		(other.wide ? reduce->wide_fold
-			    : reduce->widen_fold)(dst + left * program->room_size,
-						  other.at + left * other_size, own, count);
-	}
-}
-
 static void value_fold(const struct hk__program *program, char *dst, bool dst_wide, struct value a,
 		       struct value b, uint64_t len)
 {
 	const struct hk__reduce *reduce = program->reduce;
 
-	if (dst_wide && ((!a.wide && a.at == dst) || (!b.wide && b.at == dst)))
-		fold_and_widen(program, dst, a.at == dst ? b : a, len);
-	else if (!a.wide && !b.wide)
+	if (!a.wide && !b.wide)
 		(dst_wide ? reduce->widen_fold : reduce->fold)(dst, a.at, b.at, len);
 	else if (a.wide != b.wide)
 		(dst_wide ? reduce->wide_fold : reduce->narrow_fold)(dst, a.wide ? a.at : b.at,
