@@ -101,18 +101,54 @@ static void fold_and_narrow(const struct hk__program *program, char *dst, const 
 	}
 }
 
+static void fold_to_wide(const struct hk__program *program, char *dst, struct value a,
+			 struct value b, uint64_t len)
+{
+	if (!a.wide && !b.wide)
+		program->reduce->widen_fold(dst, a.at, b.at, len);
+	else if (a.wide && b.wide)
+		program->wide->fold(dst, a.at, b.at, len);
+	else
+		program->reduce->wide_fold(dst, a.wide ? a.at : b.at, a.wide ? b.at : a.at, len);
+}
+
+/*
+ * W = T op any, and the first operand lies where the sum will: what is wider
+ * would overwrite what is still to be read, so from the end, and by way of a copy.
+ */
+static void fold_in_place(const struct hk__program *program, char *dst, struct value b,
+			  uint64_t len)
+{
+	_Alignas(16) char copy[NARROW_STEP * 2];
+	size_t size = program->size, b_size = b.wide ? program->room_size : size;
+
+	hk_assert(size <= 2);
+	for (uint64_t left = len; left;) {
+		size_t count = left % NARROW_STEP ? left % NARROW_STEP : NARROW_STEP;
+
+		left -= count;
+		memcpy(copy, dst + left * size, count * size);
+		fold_to_wide(program, dst + left * program->room_size,
+			     (struct value){ copy, false },
+			     (struct value){ b.at + left * b_size, b.wide }, count);
+	}
+}
+
 static void value_fold(const struct hk__program *program, char *dst, bool dst_wide, struct value a,
 		       struct value b, uint64_t len)
 {
 	const struct hk__reduce *reduce = program->reduce;
 
-	if (!a.wide && !b.wide)
-		(dst_wide ? reduce->widen_fold : reduce->fold)(dst, a.at, b.at, len);
-	else if (a.wide != b.wide)
-		(dst_wide ? reduce->wide_fold : reduce->narrow_fold)(dst, a.wide ? a.at : b.at,
-								     a.wide ? b.at : a.at, len);
+	if (dst_wide && !a.wide && a.at == dst)
+		fold_in_place(program, dst, b, len);
+	else if (dst_wide && !b.wide && b.at == dst)
+		fold_in_place(program, dst, a, len);
 	else if (dst_wide)
-		program->wide->fold(dst, a.at, b.at, len);
+		fold_to_wide(program, dst, a, b, len);
+	else if (!a.wide && !b.wide)
+		reduce->fold(dst, a.at, b.at, len);
+	else if (a.wide != b.wide)
+		reduce->narrow_fold(dst, a.wide ? a.at : b.at, a.wide ? b.at : a.at, len);
 	else
 		fold_and_narrow(program, dst, (const float *)(const void *)a.at,
 				(const float *)(const void *)b.at, len);
@@ -123,12 +159,15 @@ static size_t value_bytes(const struct hk__program *program, bool wide, uint64_t
 	return len * (wide ? program->room_size : program->size);
 }
 
-/* Stays as wide as it is, unless its new place is plain memory. */
+/* Stays as wide as it is, unless its new place is plain memory, or in a wide message. */
 static void value_move(const struct hk__program *program, char *dst, bool dst_wide, struct value a,
 		       uint64_t len)
 {
 	if (a.wide && !dst_wide)
 		program->reduce->narrow(dst, a.at, len);
+	else if (!a.wide && dst_wide) /* the larger of it and itself, as fp32 */
+		hk__reduce_find(program->call.type, HK_REDOP_MAX)
+			->widen_fold(dst, a.at, a.at, len);
 	else if (dst != a.at)
 		memmove(dst, a.at, value_bytes(program, a.wide, len));
 }
