@@ -203,6 +203,8 @@ static enum hk_status request_fill(struct hk_request *request, struct hk_group *
 					   .slice_min = group->slice_min,
 					   .in_counts = asked->in_counts,
 					   .out_counts = asked->out_counts };
+	if (asked->in_counts && group->n == 1)
+		request->call.sizes.count = asked->in_counts[0]; /* nobody to learn it from */
 	request->card.coll = asked->coll;
 	request->card.count = asked->in_counts ? 0 : asked->count;
 	request->card.type = asked->type;
