@@ -157,7 +157,7 @@ static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_w
 		status = hk__group_environment(opts, environ, why, &env);
 	if (status != HK_OK)
 		return status;
-	boot_spec.share = env.net != HK__NET_TCP;
+	boot_spec.share = env.net != HK__NET_TCP || boot_spec.n == 1; /* alone: no sockets */
 	boot_spec.segment_bytes = hk__world_segment_bytes();
 	boot_spec.alloc = opts->alloc;
 	status = hk__boot_join(&boot_spec, why, &boot);

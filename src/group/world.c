@@ -225,7 +225,7 @@ static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank
 enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__boot *boot,
 				struct hk_why *why, struct hk__world **world_out)
 {
-	bool shares = spec->net != HK__NET_TCP;
+	bool shares = spec->net != HK__NET_TCP || boot->n == 1;
 	struct hk__world *world = world_alloc(spec->alloc, boot->rank, boot->n);
 
 	if (!world) {
