@@ -18,7 +18,7 @@ static enum hk_status wait_left(struct hk__wait *wait, uint64_t *left_out)
 	uint64_t now = hk__now_ns();
 
 	if (!wait->deadline)
-		wait->deadline = now + wait->timeout_ns;
+		wait->deadline = hk__deadline_ns(now, wait->timeout_ns);
 	if (now >= wait->deadline)
 		return HK_ETIMEDOUT;
 	*left_out = wait->deadline - now;

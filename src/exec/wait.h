@@ -22,6 +22,12 @@ struct hk__wait {
 
 uint64_t hk__now_ns(void);
 
+/* Far away where somebody means for ever. */
+static inline uint64_t hk__deadline_ns(uint64_t now, uint64_t timeout_ns)
+{
+	return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+}
+
 /* After a look that found nothing: waits a little. HK_ETIMEDOUT when it is time. */
 enum hk_status hk__wait_longer(struct hk__wait *wait);
 

@@ -38,7 +38,9 @@ void hk__agree_prepare(struct hk_request *request)
 	struct hk_group *group = request->group;
 	uint64_t longest = 0;
 
-	if (call->sizes.counts && !call->in_counts) {
+	if (call->in_counts) {
+		request->card.counts = 1; /* every rank has its own, but it is no alltoall */
+	} else if (call->sizes.counts) {
 		request->card.counts = 1;
 		for (uint32_t r = 0; r < group->n; r++)
 			request->card.counts = mix(request->card.counts, call->sizes.counts[r]);
@@ -57,7 +59,9 @@ static void card_describe(const struct hk__card *card, struct hk__text *text)
 
 	hk__text_add(text, "%s", hk_coll_name(coll));
 	if (coll != HK_COLL_BARRIER) {
-		if (card->counts)
+		if (card->counts && coll == HK_COLL_ALLTOALL)
+			hk__text_add(text, "v(its own counts");
+		else if (card->counts)
 			hk__text_add(text, "v(counts #%04x", (unsigned)(card->counts & 0xffff));
 		else
 			hk__text_add(text, "(%llu", (unsigned long long)card->count);

@@ -50,7 +50,8 @@ static double class_bytes(uint32_t class)
 
 /* ---- proving and binding ---- */
 
-static enum hk_status plan_prove(struct hk_group *group, const struct hk_plan *plan, bool inplace)
+static enum hk_status plan_prove(struct hk_group *group, const struct hk_plan *plan, bool inplace,
+				 struct hk_why *why)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
 	struct hk_check_report report;
@@ -59,23 +60,39 @@ static enum hk_status plan_prove(struct hk_group *group, const struct hk_plan *p
 	opts.alloc = group->alloc;
 	enum hk_status status = hk_check(plan, &opts, &report);
 	if (status == HK_EREFUSED)
-		return hk__group_refuse(group, status, "%s", report.why.text);
+		return hk__why(why, status, "%s", report.why.text);
 	if (status != HK_OK)
-		return hk__group_refuse(group, status, "the plan could not be checked: %s",
-					hk_status_text(status));
+		return hk__why(why, status, "the plan could not be checked: %s",
+			       hk_status_text(status));
 	return HK_OK;
 }
 
-static enum hk_status bound_prove(struct hk_group *group, const struct hk__bound *bound)
+static enum hk_status plan_prove_both(struct hk_group *group, const struct hk_plan *plan,
+				      struct hk_why *why)
 {
-	const struct hk_plan *plan = bound->given ? bound->given : bound->plan;
+	enum hk_status status = plan_prove(group, plan, false, why);
 
-	if (!bound->given && group->n > PROVE_RANKS_MAX)
-		return HK_OK;
-	enum hk_status status = plan_prove(group, plan, false);
 	if (status == HK_OK && plan->inplace)
-		status = plan_prove(group, plan, true);
+		status = plan_prove(group, plan, true, why);
 	return status;
+}
+
+enum hk_status hk__group_prove(struct hk_group *group, const struct hk_plan *plan)
+{
+	const struct hk_plan **known = group->proved.items;
+
+	for (size_t i = 0; i < group->proved.count; i++) {
+		if (known[i] == plan)
+			return HK_OK;
+	}
+	enum hk_status status = plan_prove_both(group, plan, &group->why);
+	if (status != HK_OK)
+		return status;
+	const struct hk_plan **place = hk__array_push(&group->proved);
+	if (!place)
+		return hk__group_refuse(group, HK_ENOMEM, "no memory to remember a plan");
+	*place = plan;
+	return HK_OK;
 }
 
 static void bound_fini(struct hk__bound *bound)
@@ -89,6 +106,13 @@ void hk__group_unbind(struct hk_group *group)
 	for (size_t i = 0; i < group->bound.count; i++)
 		bound_fini(hk__array_at(&group->bound, i));
 	hk__array_fini(&group->bound);
+	hk__array_fini(&group->proved);
+}
+
+/* Where whoever performs a request leaves what there is to say about it. */
+static struct hk_why *group_net_why(struct hk_group *group)
+{
+	return &group->world->net->why;
 }
 
 static enum hk_status bound_make_plan(struct hk_group *group, struct hk__bound *bound)
@@ -105,7 +129,7 @@ static enum hk_status bound_make_plan(struct hk_group *group, struct hk__bound *
 	opts.root = bound->root;
 	opts.alloc = group->alloc;
 	enum hk_status status = hk_plan_create(bound->coll, group->n, &opts, &why, &bound->plan);
-	return status == HK_OK ? HK_OK : hk__group_refuse(group, status, "%s", why.text);
+	return status == HK_OK ? HK_OK : hk__why(group_net_why(group), status, "%s", why.text);
 }
 
 /* A new row, or an error and none. */
@@ -115,8 +139,8 @@ static enum hk_status group_bind_new(struct hk_group *group, const struct hk__bo
 	struct hk__bound bound = *like;
 	enum hk_status status = bound_make_plan(group, &bound);
 
-	if (status == HK_OK)
-		status = bound_prove(group, &bound);
+	if (status == HK_OK && bound.plan && group->n <= PROVE_RANKS_MAX)
+		status = plan_prove_both(group, bound.plan, group_net_why(group));
 	if (status == HK_OK) {
 		struct hk__program_spec spec = { .plan = bound.given ? bound.given : bound.plan,
 						 .chans = &group->chans,
@@ -126,8 +150,8 @@ static enum hk_status group_bind_new(struct hk_group *group, const struct hk__bo
 		bound.inplace = spec.plan->inplace;
 		status = hk__program_create(&spec, &bound.program);
 		if (status != HK_OK)
-			hk__group_refuse(group, status, "cannot bind %s: %s",
-					 hk_coll_name(bound.coll), hk_status_text(status));
+			hk__why(group_net_why(group), status, "cannot bind %s: %s",
+				hk_coll_name(bound.coll), hk_status_text(status));
 	}
 	struct hk__bound *row = status == HK_OK ? hk__array_push(&group->bound) : NULL;
 	if (!row) {
@@ -187,9 +211,7 @@ enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request
 		return status;
 	if (chosen)
 		*chosen = index + 1; /* of the root that was last: it is likely the next, too */
-	if (request->inplace && !group_row(group, index)->inplace)
-		return hk__group_refuse(group, HK_EINVAL, "this plan of %s does not work in place",
-					hk_coll_name(request->coll));
+	hk_assert(!request->inplace || group_row(group, index)->inplace); /* refused before */
 	*program_out = group_row(group, index)->program;
 	return HK_OK;
 }

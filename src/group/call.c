@@ -31,8 +31,10 @@ static uint64_t sum_of(const uint64_t *counts, uint32_t n)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t r = 0; r < n; r++)
-		sum += counts[r];
+	for (uint32_t r = 0; r < n; r++) {
+		if (__builtin_add_overflow(sum, counts[r], &sum))
+			return UINT64_MAX;
+	}
 	return sum;
 }
 
@@ -42,7 +44,10 @@ static void asked_lengths(const struct hk_group *group, const struct asked *aske
 {
 	bool root = !hk__coll_rooted(asked->coll) || asked->root == group->rank;
 	uint64_t one = asked->counts ? asked->counts[group->rank] : asked->count;
-	uint64_t all = asked->counts ? sum_of(asked->counts, group->n) : asked->count * group->n;
+	uint64_t all = asked->counts ? sum_of(asked->counts, group->n) : 0;
+
+	if (!asked->counts && __builtin_mul_overflow(asked->count, group->n, &all))
+		all = UINT64_MAX;
 
 	*in_out = *out_out = one;
 	if (asked->coll == HK_COLL_BARRIER)
@@ -161,8 +166,12 @@ static enum hk_status request_take_algo(struct hk_group *group, struct hk_reques
 						hk_coll_name(info.coll), info.nranks, info.root,
 						hk_coll_name(request->coll), group->n,
 						request->root);
+		if (request->inplace && !info.inplace)
+			return hk__group_refuse(group, HK_EINVAL,
+						"the plan \"%s\" of %s does not work in place",
+						info.algo, hk_coll_name(info.coll));
 		snprintf(request->card.algo, sizeof(request->card.algo), "plan %s", info.algo);
-		return HK_OK;
+		return hk__group_prove(group, opts->plan);
 	}
 	if (!opts->algo)
 		return HK_OK;
@@ -171,6 +180,12 @@ static enum hk_status request_take_algo(struct hk_group *group, struct hk_reques
 					"%s has no algorithm \"%s\": `hocket list` "
 					"shows those it has",
 					hk_coll_name(request->coll), opts->algo);
+	if (algo.nodes && group->n % group->nodes)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s by %s needs machines of as many ranks each: %u ranks "
+					"are on %u",
+					hk_coll_name(request->coll), algo.name, group->n,
+					group->nodes);
 	request->algo = algo.name;
 	snprintf(request->card.algo, sizeof(request->card.algo), "%s", algo.name);
 	return HK_OK;
@@ -248,7 +263,7 @@ static enum hk_status request_keep(struct hk_group *group, const struct hk_reque
 	if (group->batching) {
 		batch_note(group, request);
 	} else {
-		request->deadline = hk__now_ns() + request->timeout_ns;
+		request->deadline = hk__deadline_ns(hk__now_ns(), request->timeout_ns);
 		status = hk__group_submit(group, request);
 	}
 	if (status != HK_OK) {
@@ -299,7 +314,7 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 	struct hk__recent *recent = asked_recent(group, asked);
 	struct hk__world *world = group->world;
 	struct hk__program *program = recent->program;
-	enum hk_status status;
+	enum hk_status status = HK_INPROGRESS;
 
 	hk__program_restart(program, asked->in, asked->out);
 	group->number++;
@@ -352,12 +367,13 @@ static enum hk_status collective(struct hk_group *group, const struct asked *ask
 
 	if (!group)
 		return HK_EINVAL;
-	if (group->failed != HK_OK)
-		return group->failed;
+	enum hk_status status = hk__group_failed(group);
+	if (status != HK_OK)
+		return status;
 	if (!given && !group->world->active && !group->world->threaded && !group->batching &&
 	    asked_like(asked, asked_recent(group, asked)))
 		return collective_again(group, asked);
-	enum hk_status status = opts_read(group, given, &opts);
+	status = opts_read(group, given, &opts);
 	if (status == HK_OK)
 		status = request_fill(&request, group, asked, &opts);
 	if (status == HK_OK)
@@ -573,9 +589,9 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 
 	if (!group)
 		return HK_EINVAL;
-	if (group->failed != HK_OK)
-		return group->failed;
-	enum hk_status status = opts_read(group, given, &opts);
+	enum hk_status status = hk__group_failed(group);
+	if (status == HK_OK)
+		status = opts_read(group, given, &opts);
 	if (status != HK_OK)
 		return status;
 	if (!hk_type_size(type) || peer >= group->n || (count && !at) || count > UINT64_MAX / 16)
@@ -618,7 +634,7 @@ enum hk_status hk_batch_begin(struct hk_group *group)
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "a batch has begun already");
 	group->batching = true;
-	return group->failed;
+	return hk__group_failed(group);
 }
 
 void hk__batch_drop(struct hk_group *group)
@@ -632,6 +648,21 @@ void hk__batch_drop(struct hk_group *group)
 	}
 	group->batch_tail = NULL;
 	group->batching = false;
+}
+
+void hk__batch_forget(struct hk_group *group, const struct hk_request *request)
+{
+	struct hk_request **link = &group->batch;
+
+	group->batch_tail = NULL;
+	while (*link) {
+		if (*link == request) {
+			*link = request->next;
+			continue;
+		}
+		group->batch_tail = *link;
+		link = &(*link)->next;
+	}
 }
 
 enum hk_status hk_batch_end(struct hk_group *group)
@@ -651,7 +682,7 @@ enum hk_status hk_batch_end(struct hk_group *group)
 		struct hk_request *next = request->next;
 		enum hk_status one;
 
-		request->deadline = now + request->timeout_ns;
+		request->deadline = hk__deadline_ns(now, request->timeout_ns);
 		one = hk__group_submit(group, request);
 		status = status == HK_OK ? one : status;
 		if (!request->kept) {

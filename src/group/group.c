@@ -44,7 +44,13 @@ static enum hk_status group_find_nodes(struct hk_group *group)
 static void group_fini(void *ctx)
 {
 	struct hk_group *group = ctx;
+	struct hk_group **link = &group->world->active;
 
+	/* One that failed may not have been passed by since. */
+	while (*link && *link != group)
+		link = &(*link)->next_active;
+	if (*link)
+		*link = group->next_active;
 	hk__group_unbind(group);
 	hk__chans_fini(&group->chans);
 }
@@ -90,6 +96,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	group->timeout_ns = spec->timeout_ns;
 	group->check = spec->check;
 	hk__array_init(&group->bound, group->alloc, sizeof(struct hk__bound));
+	hk__array_init(&group->proved, group->alloc, sizeof(struct hk_plan *));
 	hk__chans_init(&group->chans, group->alloc);
 	group->chans.net = world->net;
 	group->chans.context = spec->context;
@@ -343,7 +350,7 @@ void hk_group_free(struct hk_group *group)
 		return;
 	hk__batch_drop(group);
 	/* So that nobody's last messages are cut off. */
-	if (group->failed == HK_OK && group->n > 1)
+	if (hk__group_failed(group) == HK_OK && group->n > 1)
 		(void)!hk_barrier(group, NULL);
 	group_destroy(group);
 }
@@ -360,7 +367,9 @@ uint32_t hk_group_size(const struct hk_group *group)
 
 const char *hk_group_why(const struct hk_group *group)
 {
-	return group->why.text;
+	/* A failure is written once, before it shows. */
+	return hk__group_failed((struct hk_group *)group) == HK_OK ? group->why.text
+								   : group->failure.text;
 }
 
 /* ---- memory ---- */

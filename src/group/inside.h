@@ -100,6 +100,8 @@ size_t hk__world_segment_bytes(void);
 /* ---- progress (progress.c, thread.c) ---- */
 
 void hk__world_progress(struct hk__world *world, bool *moved_out);
+/* What has not finished in time has failed, waited for or not; whether something has. */
+bool hk__world_expire(struct hk__world *world);
 enum hk_status hk__world_start_thread(struct hk__world *world);
 void hk__world_stop_thread(struct hk__world *world);
 /* Runs it where nets may be touched, and waits for it. */
@@ -216,6 +218,7 @@ struct hk_group {
 	struct hk__chans chans;
 	uint32_t slice_min;		/* bytes of a message worth its own trouble */
 	struct hk__array bound;		/* struct hk__bound */
+	struct hk__array proved;	/* const struct hk_plan *: of callers */
 	/* Chosen so far, by collective and size: index into bound + 1; rooted: root 0. */
 	uint32_t chosen[HK_COLL_COUNT][HK__CLASSES];
 	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
@@ -228,7 +231,8 @@ struct hk_group {
 	bool check;
 	uint64_t number;		/* operations so far */
 	enum hk_status failed;		/* after which nothing is begun */
-	struct hk_why why;
+	struct hk_why why;		/* of a refusal: the caller's thread alone writes it */
+	struct hk_why failure;		/* of `failed`; never changes again */
 
 	struct hk_request *head, *tail;	/* collectives, in order */
 	struct hk_request *transfers, *transfers_tail;
@@ -258,9 +262,13 @@ void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uin
 void hk__trial_begin(const struct hk__trial *trial, struct hk__call *call, uint64_t *start_out);
 void hk__trial_end(struct hk__trial *trial, uint64_t start);
 uint32_t hk__request_class(const struct hk_request *request);
+/* A plan of the caller's, before anything is begun with it. HK_EREFUSED, HK_ENOMEM. */
+enum hk_status hk__group_prove(struct hk_group *group, const struct hk_plan *plan);
 
 /* call.c: what a batch has noted is never begun */
 void hk__batch_drop(struct hk_group *group);
+/* One that is freed before its batch has ended. */
+void hk__batch_forget(struct hk_group *group, const struct hk_request *request);
 
 /* progress.c */
 enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *request);
@@ -268,6 +276,7 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *request,
 			       enum hk_status polled);
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
+enum hk_status hk__group_failed(struct hk_group *group);
 void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text);
 enum hk_status hk__group_refuse(struct hk_group *group, enum hk_status status, const char *fmt, ...)
 	HK_PRINTF(3, 4);

@@ -27,6 +27,9 @@ static void request_over(struct hk_request *request, enum hk_status status)
 {
 	static const uint64_t one = 1;
 
+	hk__mem_free(request->group->alloc, request->cards, request->group->n,
+		     sizeof(struct hk__card));
+	request->cards = NULL;
 	request->status = status;
 	request->queued = false;
 	if (request->fd >= 0)
@@ -44,12 +47,20 @@ static void queue_fail(struct hk_request **head, struct hk_request **tail, enum 
 	*head = *tail = NULL;
 }
 
+enum hk_status hk__group_failed(struct hk_group *group)
+{
+	hk__world_lock(group->world);
+	enum hk_status failed = group->failed;
+	hk__world_unlock(group->world);
+	return failed;
+}
+
 /* Nothing of this group goes on. */
 void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text)
 {
 	if (group->failed == HK_OK) {
 		group->failed = status;
-		snprintf(group->why.text, sizeof(group->why.text), "%s", text);
+		snprintf(group->failure.text, sizeof(group->failure.text), "%s", text);
 	}
 	queue_fail(&group->head, &group->tail, status);
 	queue_fail(&group->transfers, &group->transfers_tail, status);
@@ -176,8 +187,6 @@ static enum hk_status stage_end(struct hk_request *request)
 		return HK_INPROGRESS;
 	}
 	hk__agree_explain(request, &why);
-	hk__mem_free(group->alloc, request->cards, group->n, sizeof(struct hk__card));
-	request->cards = NULL;
 	hk__group_fail(group, HK_EMISMATCH, why.text);
 	return HK_EMISMATCH;
 }
@@ -347,7 +356,7 @@ static enum hk_status await_thread(struct hk_request *request, uint64_t timeout_
 	struct hk__world *world = request->group->world;
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until); /* as `over` was made to expect */
 	until.tv_sec += (time_t)(timeout_ns / 1000000000);
 	until.tv_nsec += (long)(timeout_ns % 1000000000);
 	if (until.tv_nsec >= 1000000000) {
@@ -379,6 +388,28 @@ static enum hk_status await_here(struct hk_request *request, uint64_t timeout_ns
 		if (status != HK_OK)
 			return status;
 	}
+}
+
+static bool queue_expired(struct hk_request *request, uint64_t now)
+{
+	for (; request; request = request->next) {
+		if (request->deadline && now >= request->deadline) {
+			request_time_out(request);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool hk__world_expire(struct hk__world *world)
+{
+	uint64_t now = hk__now_ns();
+	bool any = false;
+
+	for (struct hk_group *group = world->active; group; group = group->next_active) {
+		any |= queue_expired(group->head, now) || queue_expired(group->transfers, now);
+	}
+	return any;
 }
 
 /* What is left of the time a request was given. */
@@ -423,11 +454,22 @@ enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *reques
 
 /* ---- what users hold ---- */
 
+/* Whether its batch has not ended. */
+static bool request_is_noted(struct hk_request *request)
+{
+	struct hk__world *world = request->group->world;
+
+	hk__world_lock(world);
+	bool noted = !request->queued && request->status == HK_INPROGRESS;
+	hk__world_unlock(world);
+	return noted;
+}
+
 enum hk_status hk_request_wait(struct hk_request *request, uint64_t timeout_ns)
 {
 	if (!request)
 		return HK_EINVAL;
-	if (!request->queued && request->status == HK_INPROGRESS)
+	if (request_is_noted(request))
 		return hk__group_refuse(request->group, HK_EINVAL,
 					"the batch of this request has not ended");
 	return hk__request_await(request, timeout_ns);
@@ -478,7 +520,9 @@ void hk_request_free(struct hk_request *request)
 {
 	if (!request)
 		return;
-	if (request->queued)
+	if (request_is_noted(request))
+		hk__batch_forget(request->group, request);
+	else
 		(void)hk__request_await(request, 0);
 	if (request->fd >= 0)
 		close(request->fd);

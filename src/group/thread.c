@@ -43,6 +43,8 @@ static void *world_thread(void *ctx)
 				 .yields = world->yields / 4,
 				 .timeout_ns = THREAD_NAP_NS };
 
+	uint64_t next_expiry = 0;
+
 	for (;;) {
 		bool moved = false;
 
@@ -52,6 +54,10 @@ static void *world_thread(void *ctx)
 		bool progressed;
 		hk__world_progress(world, &progressed);
 		moved |= progressed;
+		if (!moved && hk__now_ns() >= next_expiry) {
+			moved = hk__world_expire(world);
+			next_expiry = hk__now_ns() + THREAD_NAP_NS / 2;
+		}
 		if (moved)
 			pthread_cond_broadcast(&world->over);
 		bool stopping = world->stopping && !world->active && !world->jobs;

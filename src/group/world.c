@@ -210,8 +210,12 @@ static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank
 		.alloc = alloc, .rank = rank, .n = n, .refs = 1, .next_context = 1
 	};
 	world->boot.listen_fd = world->boot.segment_fd = -1;
+	pthread_condattr_t attr;
 	pthread_mutex_init(&world->lock, NULL);
-	pthread_cond_init(&world->over, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&world->over, &attr);
+	pthread_condattr_destroy(&attr);
 	hk__heap_init(&world->heap, alloc, NULL, 0);
 	world->segments = hk__mem_zalloc(alloc, n, sizeof(void *));
 	world->is_near = hk__mem_zalloc(alloc, n, sizeof(bool));
