@@ -121,6 +121,11 @@ struct hk_net {
 	const struct hk_net_ops *ops;
 	uint32_t rank;
 	uint32_t n;
+	/*
+	 * shm: asleep was raised, and nothing was posted or released since. Who
+	 * sleeps on a descriptor of arm() has to arm again where this is false.
+	 */
+	bool armed;
 	struct hk_why why;	/* of the last HK_EPEER or HK_EIO */
 	uint64_t moved;		/* counts up whenever part of a message came or went: for who
 				   sees no whole one yet, and would fall asleep */

@@ -77,7 +77,8 @@ static enum hk_status mux_wait(struct hk_net *net, uint64_t timeout_ns)
 	struct mux *mux = mux_of(net);
 
 	mux->turn = 0; /* the look before and after sleep is at both */
-	if (!mux->armed) {
+	/* What this rank did in its last look may have told peers that it is awake. */
+	if (!mux->armed || (mux->fds[0].fd >= 0 && !mux->spec.near->armed)) {
 		mux->fds[0] =
 			(struct pollfd){ mux->spec.near->ops->arm(mux->spec.near), POLLIN, 0 };
 		mux->fds[1] = (struct pollfd){ mux->spec.far->ops->arm(mux->spec.far), POLLIN, 0 };
@@ -88,7 +89,8 @@ static enum hk_status mux_wait(struct hk_net *net, uint64_t timeout_ns)
 		timeout_ns = MUX_BLIND_NS;
 	struct timespec timeout = { (time_t)(timeout_ns / 1000000000),
 				    (long)(timeout_ns % 1000000000) };
-	int ready = ppoll(mux->fds, 2, &timeout, NULL);
+	struct pollfd fds[2] = { mux->fds[0], mux->fds[1] };
+	int ready = ppoll(fds, 2, &timeout, NULL);
 	mux_disarm(net);
 	if (ready < 0 && errno != EINTR)
 		return hk__why(&net->why, HK_EIO, "poll(2) failed with error %d", errno);

@@ -146,7 +146,6 @@ struct shm {
 	bool barriers;		      /* others' barriers reach this process */
 	uint64_t pid;
 	uint64_t word; /* for peers to try to read */
-	bool armed;    /* asleep was raised, and nothing slept yet */
 	uint32_t bell_seen;
 };
 
@@ -521,23 +520,23 @@ static void shm_raise(struct shm *shm, uint32_t how)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm->barriers)
 		hk_assert(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0);
-	shm->armed = true;
+	shm->base.armed = true;
 }
 
 /* Something moved: who is awake need not be woken with a system call. */
 static inline void shm_awake(struct shm *shm)
 {
-	if (!shm->armed)
+	if (!shm->base.armed)
 		return;
 	atomic_store_explicit(&shm->segments[shm->base.rank]->asleep, AWAKE, memory_order_relaxed);
-	shm->armed = false;
+	shm->base.armed = false;
 }
 
 static enum hk_status shm_wait(struct hk_net *net, uint64_t timeout_ns)
 {
 	struct shm *shm = shm_of(net);
 
-	if (!shm->armed) {
+	if (!shm->base.armed) {
 		shm_raise(shm, ASLEEP_ON_BELL);
 		return HK_OK; /* the caller looks once more before it sleeps */
 	}
