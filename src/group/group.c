@@ -137,14 +137,18 @@ static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why
 static enum hk_status group_agree_crowd(struct hk_group *group, struct hk_why *why)
 {
 	struct hk__world *world = group->world;
-	struct hk_opts opts = HK_OPTS_INIT;
 	uint32_t own = world->crowd, most = own;
+	struct hk_opts opts = HK_OPTS_INIT;
+	bool check = group->check;
 
+	group->check = false; /* that would choose an algorithm: not safe yet */
 	opts.algo = "recursive-doubling";
 	enum hk_status status =
 		hk_allreduce(group, &own, &most, 1, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
+	group->check = check;
+	group->number = 0; /* operations are counted for callers */
 	if (status != HK_OK)
-		return hk__why(why, status, "%s", group->why.text);
+		return hk__why(why, status, "%s", hk_group_why(group));
 	world->crowd = most;
 	hk__fabric_view_init(&group->view, group->n, group->nodes, group->node_sizes,
 			     world->shm != NULL, (double)most);
