@@ -103,88 +103,129 @@ static void oneshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lan
 	hk__accumulate_step(&acc, i - (plan->n - 1), step);
 }
 
+/* ---- reducescatter: one lane sends, one adds ---- */
+
+enum {
+	SENDS,
+	ADDS,
+	GATHERS,
+	TWOSHOT_LANES
+};
+
 static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
-	(void)lane;
-	return plan->n - 1 + hk__accumulate_steps(plan->n, rank);
+	return lane == SENDS ? plan->n - 1 : hk__accumulate_steps(plan->n, rank);
 }
 
 /* out_slot: where the own block lies in out: 0, or its place in a vector. */
-static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t out_slot,
-			       uint32_t i, struct hk_step *step)
+static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
+			       uint32_t out_slot, uint32_t i, struct hk_step *step)
 {
 	struct team team = team_all(plan, rank, 0);
 
-	if (i < plan->n - 1) {
+	if (lane == SENDS) {
 		uint32_t peer = team_next(&team, i + 1);
 
+		team.lane = ADDS;
 		step_send(step, team_port(&team, peer), span(HK_BUF_IN, peer), 1);
 		return;
 	}
+	team.lane = SENDS;
 	struct accumulate acc = { .team = team,
 				  .in = span(HK_BUF_IN, rank),
 				  .out = span(HK_BUF_OUT, out_slot),
 				  .scratch = span(HK_BUF_SCRATCH, 0),
 				  .count = 1 };
-	hk__accumulate_step(&acc, i - (plan->n - 1), step);
+	hk__accumulate_step(&acc, i, step);
 }
 
 static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			       struct hk_step *step)
 {
-	(void)lane;
-	direct_reduce_step(plan, rank, 0, i, step);
+	direct_reduce_step(plan, rank, lane, 0, i, step);
 }
 
-/* The 2(n-1) steps that hand out[rank] to everybody and take theirs. */
-static void direct_gather_step(const struct hk_plan *plan, uint32_t rank, struct hk_span own,
-			       uint32_t i, struct hk_step *step)
-{
-	struct team team = team_all(plan, rank, 0);
-
-	if (i < plan->n - 1) {
-		step_send(step, team_port(&team, team_next(&team, i + 1)), own, 1);
-	} else {
-		uint32_t peer = team_prev(&team, i - (plan->n - 1) + 1);
-
-		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
-	}
-}
+/*
+ * ---- allreduce two-shot: one lane sends, one adds and hands the sum on, one
+ * gathers. In pipelined slices the first runs ahead of the second, and that of
+ * the third. Two ranks add and hand on in one step ----
+ */
 
 static uint32_t twoshot_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
-	return reducescatter_steps(plan, rank, lane) + 2 * (plan->n - 1);
+	if (lane != ADDS)
+		return plan->n - 1;
+	return plan->n == 2 ? 1 : hk__accumulate_steps(plan->n, rank) + plan->n - 1;
+}
+
+static void twoshot_add_step(const struct hk_plan *plan, uint32_t rank, uint32_t i,
+			     struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, 0);
+	uint32_t added = hk__accumulate_steps(plan->n, rank);
+
+	if (plan->n == 2) {
+		*step = (struct hk_step){ .op = HK_OP_RECV_REDUCE_SEND,
+					  .count = 1,
+					  .from = { 1 - rank, SENDS },
+					  .to = { 1 - rank, GATHERS },
+					  .src = span(HK_BUF_IN, rank),
+					  .dst = span(HK_BUF_OUT, rank),
+					  .after = step->after };
+		return;
+	}
+	if (i < added) {
+		direct_reduce_step(plan, rank, ADDS, rank, i, step);
+		return;
+	}
+	team.lane = GATHERS;
+	step_send(step, team_port(&team, team_next(&team, i - added + 1)), span(HK_BUF_OUT, rank),
+		  1);
 }
 
 static void twoshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step)
 {
-	uint32_t reduce = reducescatter_steps(plan, rank, lane);
+	struct team team = team_all(plan, rank, 0);
 
-	if (i < reduce)
-		direct_reduce_step(plan, rank, rank, i, step);
-	else
-		direct_gather_step(plan, rank, span(HK_BUF_OUT, rank), i - reduce, step);
+	if (lane == SENDS) {
+		direct_reduce_step(plan, rank, lane, rank, i, step);
+	} else if (lane == ADDS) {
+		twoshot_add_step(plan, rank, i, step);
+	} else {
+		uint32_t peer = team_prev(&team, i + 1);
+
+		team.lane = ADDS;
+		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
+		/* In place, what lies there has to be sent first: to that very peer. */
+		step->after = (struct hk_after){ SENDS, plan->n - 2 - i };
+	}
 }
 
-/* ---- allgather ---- */
+/* ---- allgather: one lane sends, one receives ---- */
 
 static uint32_t allgather_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
 	(void)rank;
-	(void)lane;
-	return 2 * (plan->n - 1) + 1;
+	return lane == 0 ? plan->n : plan->n - 1;
 }
 
 static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			   struct hk_step *step)
 {
-	(void)lane;
-	/* Peers wait for the sends, nobody for the copy: it comes between. */
-	if (i == plan->n - 1)
+	struct team team = team_all(plan, rank, 0);
+
+	team.lane = 1 - lane;
+	if (lane == 1) {
+		uint32_t peer = team_prev(&team, i + 1);
+
+		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
+	} else if (i < plan->n - 1) {
+		step_send(step, team_port(&team, team_next(&team, i + 1)), span(HK_BUF_IN, 0), 1);
+	} else {
+		/* Peers wait for the sends, nobody for the copy. */
 		step_copy(step, span(HK_BUF_IN, 0), span(HK_BUF_OUT, rank), 1);
-	else
-		direct_gather_step(plan, rank, span(HK_BUF_IN, 0), i < plan->n ? i : i - 1, step);
+	}
 }
 
 /* ---- alltoall: one lane sends, one receives ---- */
@@ -262,6 +303,7 @@ const struct hk_algo hk__algo_direct[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .card = { "two-shot", "direct", "direct reduce-scatter, then direct allgather", "2",
 		    "2*(n-1)/n", "(n-1)/n", "n > 2 ? 1/n : 0", "any n; full mesh" },
+	  .nlanes = TWOSHOT_LANES,
 	  .parts = direct_n_parts,
 	  .scratch = direct_acc_scratch,
 	  .steps = twoshot_steps,
@@ -269,12 +311,14 @@ const struct hk_algo hk__algo_direct[] = {
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .card = { "direct", NULL, "every block straight to its owner, who adds in rank order",
 		    "1", "(n-1)/n", "(n-1)/n", "n > 2 ? 1/n : 0", "any n; full mesh" },
+	  .nlanes = 2,
 	  .scratch = direct_acc_scratch,
 	  .steps = reducescatter_steps,
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .card = { "direct", NULL, "every block straight to everybody", "1", "(n-1)/n", "0", "0",
 		    "any n; full mesh" },
+	  .nlanes = 2,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .coll = HK_COLL_ALLTOALL,
