@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chan.c - channels: their room in a segment, and who holds on to it. */
+#include "net/shm/inside.h"
+
+#include <string.h>
+
+static void chan_place(struct shm_chan *chan, struct shm_header *header, uint64_t at)
+{
+	chan->at = at;
+	chan->line = (struct shm_line *)(void *)((char *)header + at);
+	chan->slots = (char *)header + at + SHM_LINE;
+	chan->stride = chan_stride(chan->base.spec.slot_bytes);
+}
+
+static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *spec, bool sends,
+				  struct shm_chan **chan_out)
+{
+	struct shm_chan *chan = hk__mem_zalloc(shm->alloc, 1, sizeof(*chan));
+
+	if (!chan)
+		return HK_ENOMEM;
+	*chan = (struct shm_chan){ .base = { .net = &shm->base, .spec = *spec },
+				   .sends = sends,
+				   .peer_bell = -1 };
+	if (shm->spec.bell)
+		chan->peer_bell = shm->spec.bell(shm->spec.ctx, spec->key.peer);
+	enum hk_status status = hk__shm_map(shm, spec->key.peer, &chan->peer);
+	if (status != HK_OK) {
+		hk__mem_free(shm->alloc, chan, 1, sizeof(*chan));
+		return status;
+	}
+	/* Who opens its net later than this will only be fenced for too often. */
+	chan->fences = !shm->barriers || !atomic_load(&chan->peer->barriers);
+	*chan_out = chan;
+	return HK_OK;
+}
+
+/* Room of that size which nobody uses any more, or new; 0: there is none. */
+static uint64_t room_get(struct shm *shm, size_t bytes)
+{
+	char *own = (char *)shm->segments[shm->base.rank];
+	struct shm_room *rooms = shm->rooms.items;
+
+	for (size_t i = 0; i < shm->rooms.count; i++) {
+		const struct shm_line *line = (const struct shm_line *)(void *)(own + rooms[i].at);
+		/* Pairs with the release in hk__shm_chan_close: the sender is done with it. */
+		uint32_t state = atomic_load_explicit(&line->state, memory_order_acquire);
+
+		if (rooms[i].bytes == bytes && state != CHAN_ATTACHED) {
+			uint64_t at = rooms[i].at;
+
+			rooms[i] = rooms[--shm->rooms.count];
+			return at;
+		}
+	}
+	uint64_t end = shm->spec.heap_at ? shm->spec.heap_at : shm->spec.bytes;
+	if (bytes > end - shm->cursor)
+		return 0;
+	shm->cursor += bytes;
+	return shm->cursor - bytes;
+}
+
+enum hk_status hk__shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
+				 struct hk_chan **chan_out)
+{
+	struct shm *shm = shm_of(net);
+	struct shm_header *own = shm->segments[net->rank];
+	struct shm_entry *entry;
+	struct shm_place place;
+	struct shm_chan *chan;
+
+	if (hk__shm_entry_find(own, spec->key.peer, &spec->key, &place, &entry))
+		return HK_EINVAL; /* open already */
+	if (!entry)
+		return HK_ELIMIT;
+	enum hk_status status = chan_create(shm, spec, false, &chan);
+	if (status != HK_OK)
+		return status;
+	uint64_t at = room_get(shm, chan_bytes(spec));
+	if (!at) {
+		hk__mem_free(shm->alloc, chan, 1, sizeof(*chan));
+		return HK_ELIMIT;
+	}
+	chan_place(chan, own, at);
+	for (uint32_t i = 0; i < spec->slots; i++)
+		atomic_store_explicit(slot_mark(chan->slots + i * chan->stride), 0,
+				      memory_order_relaxed);
+	memset(chan->line, 0, sizeof(*chan->line)); /* nobody knows of it yet */
+	hk__shm_entry_write(entry, spec, at);
+	chan_ring(chan); /* it may wait for this channel to appear */
+	*chan_out = &chan->base;
+	return HK_OK;
+}
+
+enum hk_status hk__shm_chan_send(struct hk_net *net, const struct hk_chan_spec *spec,
+				 struct hk_chan **chan_out)
+{
+	struct shm_chan *chan;
+	enum hk_status status = chan_create(shm_of(net), spec, true, &chan);
+
+	if (status == HK_OK)
+		*chan_out = &chan->base;
+	return status;
+}
+
+/* The room is free again once the sender has let go of it too. */
+static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
+{
+	struct hk_chan_key *key = &chan->base.spec.key;
+	struct shm_place place;
+	struct shm_entry *entry =
+		hk__shm_entry_find(shm->segments[shm->base.rank], key->peer, key, &place, NULL);
+	uint32_t expected = CHAN_NEW;
+
+	if (entry) /* a peer may have overwritten it: then nothing is given back */
+		hk__shm_entry_clear(entry);
+	atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_GONE);
+	struct shm_room *room = entry ? hk__array_push(&shm->rooms) : NULL;
+	if (room)
+		*room = (struct shm_room){ chan->at, chan_bytes(&chan->base.spec) };
+}
+
+void hk__shm_chan_close(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+	struct shm *shm = shm_of(base->net);
+
+	if (!chan->sends)
+		chan_leave_room(shm, chan);
+	else if (chan->line)
+		/* Pairs with the acquire in room_get. */
+		atomic_store_explicit(&chan->line->state, CHAN_LEFT, memory_order_release);
+	hk__mem_free(shm->alloc, chan->bounce, base->spec.slot_bytes, 1);
+	hk__mem_free(shm->alloc, chan, 1, sizeof(struct shm_chan));
+}
+
+enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
+{
+	struct shm *shm = shm_of(chan->base.net);
+	const struct hk_chan_spec *spec = &chan->base.spec;
+	uint32_t expected = CHAN_NEW;
+	struct shm_place place;
+
+	if (!hk__shm_entry_find(chan->peer, shm->base.rank, &spec->key, &place, NULL))
+		return HK_OK;
+	if (place.slots != spec->slots || place.slot_bytes != spec->slot_bytes ||
+	    place.at % SHM_LINE || place.at < sizeof(struct shm_header) ||
+	    place.at > shm->spec.bytes || chan_bytes(spec) > shm->spec.bytes - place.at)
+		return hk__why(&shm->base.why, HK_EIO, "rank %u describes a channel that cannot be",
+			       spec->key.peer);
+	chan_place(chan, chan->peer, place.at);
+	if (!atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_ATTACHED))
+		chan->line = NULL; /* closed between two looks: another one may come */
+	if (!chan->line)
+		return HK_OK;
+	atomic_store_explicit(&chan->line->word_at, (uint64_t)(uintptr_t)&shm->word,
+			      memory_order_relaxed);
+	atomic_store_explicit(&chan->line->word, shm->word, memory_order_relaxed);
+	/* Pairs with the acquire in chan_try_read. */
+	atomic_store_explicit(&chan->line->pid, shm->pid, memory_order_release);
+	return HK_OK;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.c - messages: through slots, and lent. */
+#include "net/shm/inside.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static inline char *chan_slot(const struct shm_chan *chan)
+{
+	return chan->slots + chan->next * chan->stride;
+}
+
+/* The next message is in the next slot. */
+static inline void chan_advance(struct shm_chan *chan)
+{
+	chan->count++;
+	if (++chan->next == chan->base.spec.slots)
+		chan->next = 0;
+}
+
+static inline char *slot_data(char *slot, uint32_t len)
+{
+	return slot + (len <= SHM_INLINE ? SHM_LINE - SHM_INLINE : SHM_LINE);
+}
+
+/* Whether a message could be sent now. */
+static enum hk_status chan_free(struct shm_chan *chan, bool *free_out)
+{
+	uint32_t slots = chan->base.spec.slots;
+
+	*free_out = false;
+	if (!chan->line) {
+		enum hk_status status = hk__shm_chan_look_up(chan);
+
+		if (status != HK_OK || !chan->line)
+			return status;
+	}
+	if (chan->count - chan->taken_seen == slots) {
+		/* Pairs with the release in hk__shm_release: the slot is really free. */
+		uint64_t taken = atomic_load_explicit(&chan->line->taken, memory_order_acquire);
+
+		if (taken > chan->count || chan->count - taken > slots)
+			return hk__why(&chan->base.net->why, HK_EIO,
+				       "rank %u has taken messages that were never sent",
+				       chan->base.spec.key.peer);
+		chan->taken_seen = taken;
+		chan->reads = atomic_load_explicit(&chan->line->reads, memory_order_relaxed);
+		if (chan->count - taken == slots)
+			return HK_OK;
+	}
+	*free_out = true;
+	return HK_OK;
+}
+
+enum hk_status hk__shm_reserve(struct hk_chan *base, uint32_t len, void **slot_out)
+{
+	struct shm_chan *chan = chan_of(base);
+	bool is_free;
+	enum hk_status status = chan_free(chan, &is_free);
+
+	*slot_out = is_free ? slot_data(chan_slot(chan), len) : NULL;
+	return status;
+}
+
+static void chan_post(struct shm_chan *chan, uint32_t word)
+{
+	_Atomic uint64_t *mark = slot_mark(chan_slot(chan));
+
+	shm_awake(shm_of(chan->base.net));
+	chan_advance(chan);
+	/* Pairs with the acquire in shm_peek. */
+	atomic_store_explicit(mark, (uint64_t)(uint32_t)chan->count << 32 | word,
+			      memory_order_release);
+	chan_ring(chan);
+}
+
+void hk__shm_post(struct hk_chan *base, uint32_t len, uint32_t kind)
+{
+	chan_post(chan_of(base), kind << MARK_KIND_AT | len);
+}
+
+static bool heap_has(const struct shm *shm, const void *data, uint32_t len)
+{
+	const char *own = (const char *)shm->segments[shm->base.rank];
+	uintptr_t at = (uintptr_t)data - (uintptr_t)own;
+
+	return shm->spec.heap_at && at >= shm->spec.heap_at && at < shm->spec.bytes &&
+	       len <= shm->spec.bytes - at;
+}
+
+enum hk_lend hk__shm_lendable(const struct hk_chan *base, const void *data, uint32_t len)
+{
+	if (len <= SHM_INLINE)
+		return HK_LEND_NO;
+	/*
+	 * Even what is read in place need not come faster: a line that is dirty in
+	 * its writer's cache takes longer than one that was pushed out.
+	 */
+	return heap_has((const struct shm *)base->net, data, len) ||
+			       ((const struct shm_chan *)base)->reads == READS_SENDER
+		       ? HK_LEND_MAYBE
+		       : HK_LEND_NO;
+}
+
+enum hk_status hk__shm_lend(struct hk_chan *base, const void *data, uint32_t len, uint32_t kind,
+			    bool *done_out)
+{
+	struct shm_chan *chan = chan_of(base);
+	struct shm *shm = shm_of(base->net);
+	struct shm_lent lent = { (uint64_t)(uintptr_t)data, shm->pid };
+	enum hk_status status = chan_free(chan, done_out);
+
+	if (status != HK_OK || !*done_out)
+		return status;
+	if (heap_has(shm, data, len)) {
+		lent.at -= (uint64_t)(uintptr_t)shm->segments[base->net->rank];
+		lent.pid = 0;
+	}
+	memcpy(slot_data(chan_slot(chan), sizeof(lent)), &lent, sizeof(lent));
+	chan_post(chan, MARK_LENT | kind << MARK_KIND_AT | len);
+	chan->lent_last = chan->count;
+	return HK_OK;
+}
+
+bool hk__shm_lent(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+
+	if (chan->lent_last <= chan->taken_seen)
+		return false;
+	/* Pairs with the release in hk__shm_release: what was read is read. */
+	uint64_t taken = atomic_load_explicit(&chan->line->taken, memory_order_acquire);
+	if (taken <= chan->count) /* else chan_free will say so */
+		chan->taken_seen = taken;
+	return chan->lent_last > chan->taken_seen;
+}
+
+/* Whether this process can read the sender's memory; found out once. */
+static void chan_try_read(struct shm_chan *chan)
+{
+	struct shm *shm = shm_of(chan->base.net);
+	/* Pairs with the release in hk__shm_chan_look_up. */
+	uint64_t pid = atomic_load_explicit(&chan->line->pid, memory_order_acquire), word = 0;
+	uint64_t at = atomic_load_explicit(&chan->line->word_at, memory_order_relaxed);
+	struct iovec here = { &word, sizeof(word) },
+		     there = { (void *)(uintptr_t)at, sizeof(word) };
+
+	if (!pid)
+		return;
+	bool reads = pid == shm->pid ||
+		     (process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) == sizeof(word) &&
+		      word == atomic_load_explicit(&chan->line->word, memory_order_relaxed));
+	chan->reads = reads ? READS_SENDER : READS_NOTHING;
+	atomic_store_explicit(&chan->line->reads, chan->reads, memory_order_relaxed);
+}
+
+/* Bytes of another process: a peer that lies about them only harms itself. */
+static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *lent, void *dst,
+				uint32_t len)
+{
+	for (uint32_t got = 0; got < len;) {
+		struct iovec here = { (char *)dst + got, len - got };
+		struct iovec there = { (void *)(uintptr_t)(lent->at + got), len - got };
+		ssize_t n = process_vm_readv((pid_t)lent->pid, &here, 1, &there, 1, 0);
+
+		if (n <= 0)
+			return hk__why(&chan->base.net->why, HK_EPEER,
+				       "rank %u is gone: its memory cannot be read (error %d)",
+				       chan->base.spec.key.peer, errno);
+		got += (uint32_t)n;
+	}
+	return HK_OK;
+}
+
+/* Where a lent message lies: in the sender's heap, or memory, or a copy of it. */
+static enum hk_status chan_find_lent(struct shm_chan *chan, char *slot, uint32_t len, void *dst,
+				     const void **data_out)
+{
+	struct shm *shm = shm_of(chan->base.net);
+	struct shm_lent lent;
+
+	*data_out = NULL;
+	memcpy(&lent, slot_data(slot, sizeof(lent)), sizeof(lent));
+	if (!lent.pid) {
+		if (shm->spec.heap_at && lent.at >= shm->spec.heap_at &&
+		    lent.at <= shm->spec.bytes && len <= shm->spec.bytes - lent.at)
+			*data_out = (const char *)chan->peer + lent.at;
+		return HK_OK;
+	}
+	if (chan->reads != READS_SENDER)
+		return HK_OK;
+	if (lent.pid == shm->pid) {
+		*data_out = (const void *)(uintptr_t)lent.at;
+		return HK_OK;
+	}
+	if (!dst && !chan->bounce)
+		chan->bounce = hk__mem_zalloc(shm->alloc, chan->base.spec.slot_bytes, 1);
+	if (!dst && !chan->bounce)
+		return HK_ENOMEM;
+	*data_out = dst ? dst : chan->bounce;
+	if (!dst && chan->bounced == chan->count + 1)
+		return HK_OK;
+	chan->bounced = dst ? 0 : chan->count + 1;
+	return chan_read(chan, &lent, dst ? dst : chan->bounce, len);
+}
+
+/* As peek; bytes that have to be fetched are fetched into dst if it is given. */
+static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
+				struct hk_message *message_out)
+{
+	char *slot = chan_slot(chan);
+	/* Pairs with the release in chan_post. */
+	uint64_t mark = atomic_load_explicit(slot_mark(slot), memory_order_acquire);
+	enum hk_status status = HK_OK;
+
+	message_out->data = NULL;
+	if ((uint32_t)(mark >> 32) != (uint32_t)(chan->count + 1))
+		return HK_OK;
+	message_out->len = (uint32_t)mark & MARK_LEN;
+	message_out->kind = (uint32_t)mark >> MARK_KIND_AT & (HK_KINDS - 1);
+	if (message_out->len > cap)
+		return hk__why(&chan->base.net->why, HK_EIO, "rank %u sent %u bytes where %u fit",
+			       chan->base.spec.key.peer, message_out->len, cap);
+	if (__builtin_expect((uint32_t)mark & MARK_LENT, 0))
+		status = chan_find_lent(chan, slot, message_out->len, dst, &message_out->data);
+	else
+		message_out->data = slot_data(slot, message_out->len);
+	if (status == HK_OK && !message_out->data)
+		status = hk__why(&chan->base.net->why, HK_EIO,
+				 "rank %u sent a message that cannot be", chan->base.spec.key.peer);
+	return status;
+}
+
+enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out)
+{
+	return chan_look(chan_of(base), NULL, base->spec.slot_bytes, message_out);
+}
+
+void hk__shm_release(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+
+	shm_awake(shm_of(base->net));
+	if (__builtin_expect(chan->reads == READS_UNKNOWN, 0))
+		chan_try_read(chan);
+	chan_advance(chan);
+	/* Pairs with the acquire in chan_free and hk__shm_lent. */
+	atomic_store_explicit(&chan->line->taken, chan->count, memory_order_release);
+	chan_ring(chan);
+}
+
+enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
+			    struct hk_message *message_out, bool *done_out)
+{
+	enum hk_status status = chan_look(chan_of(base), dst, cap, message_out);
+
+	*done_out = false;
+	if (status != HK_OK || !message_out->data)
+		return status;
+	if (message_out->data != dst)
+		memcpy(dst, message_out->data, message_out->len);
+	hk__shm_release(base);
+	*done_out = true;
+	return HK_OK;
+}
