@@ -195,7 +195,7 @@ bool puppet_greet(int fd, const unsigned char *its_key, struct wire_claim claim)
 {
 	static const struct wire_frame up = { .type = WIRE_UP };
 	unsigned char hello[WIRE_HELLO_BYTES], answer[WIRE_ANSWER_BYTES];
-	unsigned char out[WIRE_CLAIM_BYTES], frame[WIRE_FRAME_BYTES];
+	unsigned char out[WIRE_CLAIM_BYTES], frame[WIRE_FRAME_BYTES] = { 0 };
 
 	if (!puppet_read(fd, hello, sizeof(hello)))
 		return false;
@@ -211,23 +211,23 @@ bool puppet_greet(int fd, const unsigned char *its_key, struct wire_claim claim)
 int puppet_rank(struct hk_chan **in_out)
 {
 	struct hk_chan_spec here = spec_to(0, 0);
-	unsigned char open[WIRE_HEAD_MAX];
+	unsigned char open[WIRE_FRAME_BYTES];
 	int fd = puppet_connect(1);
 
 	CHECK_EQ(hk__chan_open_recv(nets[1], &here, in_out), HK_OK);
 	CHECK(puppet_greet(fd, key, (struct wire_claim){ 0, 1, 0, 1 }));
-	CHECK(puppet_read(fd, open, WIRE_FRAME_BYTES));
+	CHECK(puppet_read(fd, open, sizeof(open)));
 	CHECK_EQ(wire_get_frame(open).type, WIRE_UP);
 	CHECK(puppet_read(fd, open, sizeof(open)));
 	CHECK_EQ(wire_get_frame(open).type, WIRE_OPEN);
 	CHECK_EQ(wire_get_frame(open).id, 0);
-	CHECK_EQ(wire_get_open(open + WIRE_FRAME_BYTES).slots, SLOTS);
+	CHECK_EQ(wire_get_open(open).slots, SLOTS);
 	return fd;
 }
 
 void puppet_frame(int fd, struct wire_frame frame)
 {
-	unsigned char head[WIRE_FRAME_BYTES];
+	unsigned char head[WIRE_FRAME_BYTES] = { 0 };
 
 	wire_put_frame(head, &frame);
 	puppet_write(fd, head, sizeof(head));

@@ -80,7 +80,6 @@ TEST(more_messages_than_slots)
 TEST(channels_with_wild_ids)
 {
 	static const uint32_t ids[] = { 1, 65536, UINT32_MAX };
-	static const unsigned char open[WIRE_OPEN_BYTES];
 	uint32_t messages;
 
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -89,7 +88,6 @@ TEST(channels_with_wild_ids)
 		open_ranks(2);
 		int fd = puppet_rank(&in);
 		puppet_frame(fd, (struct wire_frame){ WIRE_OPEN, 0, ids[i], 0 });
-		puppet_write(fd, open, sizeof(open));
 		CHECK_EQ(end_of(in, &messages), HK_EIO);
 		hk__chan_close(in);
 		close(fd);
@@ -102,13 +100,14 @@ static struct hk_chan *puppet_opens(int fd, uint32_t slot_bytes, void **slot_out
 {
 	struct hk_chan_spec there = spec_to(0, 0);
 	struct wire_open open = { 0, 0, 1, SLOTS, slot_bytes };
-	unsigned char bytes[WIRE_OPEN_BYTES];
+	struct wire_frame frame = { .type = WIRE_OPEN };
+	unsigned char bytes[WIRE_FRAME_BYTES] = { 0 };
 	struct hk_chan *out;
 
 	there.slot_bytes = slot_bytes;
 	CHECK_EQ(hk__chan_open_send(nets[1], &there, &out), HK_OK);
+	wire_put_frame(bytes, &frame);
 	wire_put_open(bytes, &open);
-	puppet_frame(fd, (struct wire_frame){ WIRE_OPEN, 0, 0, 0 });
 	puppet_write(fd, bytes, sizeof(bytes));
 	*slot_out = NULL;
 	for (int i = 0; i < ROUNDS && !*slot_out; i++) {

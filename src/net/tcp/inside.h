@@ -55,9 +55,8 @@ struct tcp_out {
 	struct tcp_buf *buf;	/* that data lies in; NULL: the caller's memory */
 	const unsigned char *data;
 	uint32_t len;
-	uint32_t head_len;
 	size_t sent;		/* of head and data together */
-	unsigned char head[WIRE_HEAD_MAX];
+	unsigned char head[WIRE_FRAME_BYTES];
 };
 
 /* ---- links ---- */
@@ -112,7 +111,7 @@ struct tcp_link {
 	uint64_t retry_at;	/* 0: an attempt is under way, or none is wanted */
 	uint64_t backoff;
 	/* in */
-	unsigned char held[WIRE_HEAD_MAX]; /* the beginning of a frame */
+	unsigned char held[WIRE_FRAME_BYTES]; /* the beginning of a frame */
 	uint32_t held_len;
 	uint32_t ask;		/* how much to read beyond a message */
 	uint64_t parked;	/* the round in which a large message was left unread */

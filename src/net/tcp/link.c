@@ -258,7 +258,7 @@ static struct tcp_out *link_frame(struct tcp_link *link, const struct wire_frame
 		hk__tcp_link_break(link, HK_ENOMEM, "no memory to talk to rank %u", link->rank);
 		return NULL;
 	}
-	*out = (struct tcp_out){ .head_len = WIRE_FRAME_BYTES };
+	*out = (struct tcp_out){ 0 };
 	wire_put_frame(out->head, frame);
 	return out;
 }
@@ -273,10 +273,8 @@ void hk__tcp_link_say(struct tcp_link *link, const struct wire_frame *frame,
 	out = link_frame(link, frame);
 	if (!out)
 		return;
-	if (open) {
-		wire_put_open(out->head + WIRE_FRAME_BYTES, open);
-		out->head_len += WIRE_OPEN_BYTES;
-	}
+	if (open)
+		wire_put_open(out->head, open);
 	hk__tcp_link_push(link, out);
 }
 
@@ -376,15 +374,15 @@ static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size
 	size_t n = 0, total = 0;
 
 	for (struct tcp_out *out = link->first; out && n + 2 <= WRITE_PARTS; out = out->next) {
-		size_t data_sent = out->sent > out->head_len ? out->sent - out->head_len : 0;
+		size_t data_sent = out->sent > WIRE_FRAME_BYTES ? out->sent - WIRE_FRAME_BYTES : 0;
 
-		if (out->sent < out->head_len)
-			parts[n++] =
-				(struct iovec){ out->head + out->sent, out->head_len - out->sent };
+		if (out->sent < WIRE_FRAME_BYTES)
+			parts[n++] = (struct iovec){ out->head + out->sent,
+						     WIRE_FRAME_BYTES - out->sent };
 		if (data_sent < out->len)
 			parts[n++] = (struct iovec){ (unsigned char *)out->data + data_sent,
 						     out->len - data_sent };
-		total += out->head_len + (size_t)out->len - out->sent;
+		total += WIRE_FRAME_BYTES + (size_t)out->len - out->sent;
 	}
 	*nparts_out = n;
 	return total;
@@ -397,7 +395,7 @@ static void link_advance(struct tcp_link *link, size_t wrote)
 		struct tcp_out *out = link->first;
 
 		hk_assert(out);
-		size_t left = out->head_len + (size_t)out->len - out->sent;
+		size_t left = WIRE_FRAME_BYTES + (size_t)out->len - out->sent;
 		if (wrote < left) {
 			out->sent += wrote;
 			return;

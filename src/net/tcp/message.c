@@ -56,9 +56,7 @@ static void chan_write(struct tcp_chan *chan, struct tcp_buf *buf, const void *d
 	struct tcp_out *out = &chan->outs[chan->posted % chan->base.spec.slots];
 	struct wire_frame frame = { WIRE_DATA, kind, chan->id, len };
 
-	*out = (struct tcp_out){
-		.chan = chan, .buf = buf, .data = data, .len = len, .head_len = WIRE_FRAME_BYTES
-	};
+	*out = (struct tcp_out){ .chan = chan, .buf = buf, .data = data, .len = len };
 	wire_put_frame(out->head, &frame);
 	chan->posted++;
 	chan->out++;

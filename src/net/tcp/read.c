@@ -21,6 +21,7 @@
 #define READ_ROUNDS 16
 #define READ_LARGE 16384u /* messages from here on are left in the socket for a round */
 #define READ_HEADS 512u	  /* read beyond a message, where messages are large */
+#define READ_END 65536u	  /* what is left of one and likely to come at once */
 
 static void link_fault(struct tcp_link *link, const char *what)
 {
@@ -119,7 +120,7 @@ static uint32_t landing_copy(struct tcp_link *link, const unsigned char *from, s
 /* ---- frames ---- */
 
 static void frame_open(struct tcp_link *link, const struct wire_frame *frame,
-		       const unsigned char *rest)
+		       const unsigned char *head)
 {
 	struct tcp_out_way *way = NULL;
 
@@ -138,7 +139,7 @@ static void frame_open(struct tcp_link *link, const struct wire_frame *frame,
 		link_fault(link, "opened a channel that cannot be");
 		return;
 	}
-	*way = (struct tcp_out_way){ .state = WAY_OFFERED, .open = wire_get_open(rest) };
+	*way = (struct tcp_out_way){ .state = WAY_OFFERED, .open = wire_get_open(head) };
 	hk__tcp_chan_offered(link, frame->id, way);
 }
 
@@ -189,7 +190,7 @@ static void frame_closed(struct tcp_link *link, const struct wire_frame *frame)
 }
 
 static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
-		      const unsigned char *rest, size_t left)
+		      const unsigned char *head, size_t left)
 {
 	if (link->heard == (frame->type == WIRE_UP)) {
 		link_fault(link, "says twice that it is there, or not at first");
@@ -200,7 +201,7 @@ static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
 		link->heard = true;
 		break;
 	case WIRE_OPEN:
-		frame_open(link, frame, rest);
+		frame_open(link, frame, head);
 		break;
 	case WIRE_DATA:
 		landing_start(link, frame, left < frame->len ? (uint32_t)left : frame->len);
@@ -224,13 +225,10 @@ static void link_parse(struct tcp_link *link, const unsigned char *at, size_t le
 {
 	while (len >= WIRE_FRAME_BYTES) {
 		struct wire_frame frame = wire_get_frame(at);
-		size_t need = frame.type == WIRE_OPEN ? WIRE_HEAD_MAX : WIRE_FRAME_BYTES;
 
-		if (len < need)
-			break;
-		frame_act(link, &frame, at + WIRE_FRAME_BYTES, len - need);
-		at += need;
-		len -= need;
+		frame_act(link, &frame, at, len - WIRE_FRAME_BYTES);
+		at += WIRE_FRAME_BYTES;
+		len -= WIRE_FRAME_BYTES;
 		if (link->in.active) {
 			uint32_t here = landing_copy(link, at, len);
 
@@ -265,11 +263,13 @@ static bool link_read_once(struct tcp_link *link)
 	struct tcp_landing *in = &link->in;
 	unsigned char *common = link->tcp->in;
 	size_t first = in->active && !in->skip ? in->len - in->got : 0;
-	size_t ask = link->ask - link->held_len;
+	/* What comes behind a message is read with the end of it. */
+	size_t ask = first > READ_END ? 0 : link->ask - link->held_len;
 	struct iovec parts[2] = { { in->at ? in->at + in->got : NULL, first },
 				  { common + link->held_len, ask } };
-	ssize_t got = first ? readv(link->fd, parts, 2)
-			    : recv(link->fd, parts[1].iov_base, ask, MSG_DONTWAIT);
+	ssize_t got = first && ask ? readv(link->fd, parts, 2)
+				   : recv(link->fd, parts[!first].iov_base, parts[!first].iov_len,
+					  MSG_DONTWAIT);
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return errno == EINTR;
