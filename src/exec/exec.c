@@ -166,8 +166,7 @@ static void value_move(const struct hk__program *program, char *dst, bool dst_wi
 	if (a.wide && !dst_wide)
 		program->reduce->narrow(dst, a.at, len);
 	else if (!a.wide && dst_wide) /* the larger of it and itself, as fp32 */
-		hk__reduce_find(program->call.type, HK_REDOP_MAX)
-			->widen_fold(dst, a.at, a.at, len);
+		hk__reduce_find(program->call.type, HK_REDOP_MAX)->widen_fold(dst, a.at, a.at, len);
 	else if (dst != a.at)
 		memmove(dst, a.at, value_bytes(program, a.wide, len));
 }
@@ -186,7 +185,10 @@ struct target {
 static void value_store(const struct hk__program *program, struct target first,
 			struct target second, struct value value, struct value other, uint64_t len)
 {
-	uint64_t block = second.at ? STORE_BYTES / program->room_size : len;
+	/* What grows wider where an operand lies is stored after all of that was read. */
+	bool grows = second.wide && ((other.at == second.at && !other.wide) ||
+				     (value.at == second.at && !value.wide));
+	uint64_t block = second.at && !grows ? STORE_BYTES / program->room_size : len;
 
 	hk_assert(!len || (first.at && value.at));
 	for (uint64_t i = 0; i < len; i += block) {
