@@ -167,7 +167,7 @@ static void value_move(const struct hk__program *program, char *dst, bool dst_wi
 		program->reduce->narrow(dst, a.at, len);
 	else if (!a.wide && dst_wide) /* the larger of it and itself, as fp32 */
 		hk__reduce_find(program->call.type, HK_REDOP_MAX)->widen_fold(dst, a.at, a.at, len);
-	else if (dst != a.at)
+	else if (len && dst != a.at)
 		memmove(dst, a.at, value_bytes(program, a.wide, len));
 }
 
@@ -458,7 +458,8 @@ static enum hk_status step_send(const struct hk__program *program, const struct 
 	status = hk__chan_reserve(bound->to, bytes, &slot);
 	if (status != HK_OK || !slot)
 		return status == HK_OK ? HK_INPROGRESS : status;
-	memcpy(slot, piece.at, bytes);
+	if (bytes)
+		memcpy(slot, piece.at, bytes);
 	hk__chan_post(bound->to, bytes, piece.wide ? KIND_WIDE : KIND_PLAIN);
 	return HK_OK;
 }

@@ -258,7 +258,7 @@ enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 	*done_out = false;
 	if (status != HK_OK || !message_out->data)
 		return status;
-	if (message_out->data != dst)
+	if (message_out->len && message_out->data != dst)
 		memcpy(dst, message_out->data, message_out->len);
 	hk__shm_release(base);
 	*done_out = true;
