@@ -211,7 +211,9 @@ enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request
 		return status;
 	if (chosen)
 		*chosen = index + 1; /* of the root that was last: it is likely the next, too */
-	hk_assert(!request->inplace || group_row(group, index)->inplace); /* refused before */
+	if (request->inplace && !group_row(group, index)->inplace)
+		return hk__why(group_net_why(group), HK_EINVAL, "%s by %s does not work in place",
+			       hk_coll_name(request->coll), like.algo ? like.algo : "this plan");
 	*program_out = group_row(group, index)->program;
 	return HK_OK;
 }

@@ -149,6 +149,22 @@ static enum hk_status opts_read(struct hk_group *group, const struct hk_opts *op
 
 /* ---- from call to request ---- */
 
+/* Not every algorithm takes machines of any sizes: it says so itself. */
+static enum hk_status algo_try(struct hk_group *group, const struct hk_request *request,
+			       const struct hk_algo_info *algo)
+{
+	struct hk_plan_opts opts;
+	struct hk_plan *plan;
+
+	hk__select_plan_opts(&group->view, algo, &opts);
+	opts.root = request->root;
+	opts.alloc = group->alloc;
+	enum hk_status status = hk_plan_create(request->coll, group->n, &opts, &group->why, &plan);
+	if (status == HK_OK)
+		hk_plan_destroy(plan);
+	return status;
+}
+
 static enum hk_status request_take_algo(struct hk_group *group, struct hk_request *request,
 					const struct hk_opts *opts)
 {
@@ -180,12 +196,12 @@ static enum hk_status request_take_algo(struct hk_group *group, struct hk_reques
 					"%s has no algorithm \"%s\": `hocket list` "
 					"shows those it has",
 					hk_coll_name(request->coll), opts->algo);
-	if (algo.nodes && group->n % group->nodes)
-		return hk__group_refuse(group, HK_EINVAL,
-					"%s by %s needs machines of as many ranks each: %u ranks "
-					"are on %u",
-					hk_coll_name(request->coll), algo.name, group->n,
-					group->nodes);
+	if (algo.nodes && group->nodes > 1) {
+		enum hk_status status = algo_try(group, request, &algo);
+
+		if (status != HK_OK)
+			return status;
+	}
 	request->algo = algo.name;
 	snprintf(request->card.algo, sizeof(request->card.algo), "%s", algo.name);
 	return HK_OK;
