@@ -38,10 +38,7 @@ static const struct mismatch mismatches[] = {
 	  "allgather(8 x fp32)" },
 	{ "operation",
 	  { .coll = HK_COLL_REDUCESCATTER, .count = 3, .type = HK_TYPE_INT8 },
-	  { .coll = HK_COLL_REDUCESCATTER,
-	    .count = 3,
-	    .type = HK_TYPE_INT8,
-	    .op = HK_REDOP_MAX },
+	  { .coll = HK_COLL_REDUCESCATTER, .count = 3, .type = HK_TYPE_INT8, .op = HK_REDOP_MAX },
 	  "reducescatter(3 x int8, sum)",
 	  "reducescatter(3 x int8, max)" },
 	{ "collective",
@@ -263,8 +260,7 @@ static void behind_rank(struct world_seat *seat)
 		uint64_t count = i == 1 && seat->rank == 1 ? 3 : 4;
 
 		opts.request = &requests[i];
-		CHECK_EQ(hk_allreduce(other, in, out[i], count, HK_TYPE_INT32, HK_REDOP_SUM,
-				      &opts),
+		CHECK_EQ(hk_allreduce(other, in, out[i], count, HK_TYPE_INT32, HK_REDOP_SUM, &opts),
 			 HK_OK);
 	}
 	CHECK_EQ(hk_request_wait(requests[2], 0), HK_EMISMATCH);

@@ -19,10 +19,9 @@ __attribute__((format(printf, 2, 3), noreturn)) static void op_fail(const struct
 	va_start(args, fmt);
 	vsnprintf(why, sizeof(why), fmt, args);
 	va_end(args);
-	test_fail(__FILE__, __LINE__, "%s%s%s%s%s rank %u: %s", what,
-		  run->op.algo ? " by " : "", run->op.algo ? run->op.algo : "",
-		  run->op.inplace ? " in place" : "", run->op.heap ? " on the heap" : "",
-		  hk_group_rank(run->group), why);
+	test_fail(__FILE__, __LINE__, "%s%s%s%s%s rank %u: %s", what, run->op.algo ? " by " : "",
+		  run->op.algo ? run->op.algo : "", run->op.inplace ? " in place" : "",
+		  run->op.heap ? " on the heap" : "", hk_group_rank(run->group), why);
 }
 
 /* ---- buffers ---- */
@@ -119,8 +118,8 @@ enum hk_status op_call(struct hk_group *group, const struct op_run *run, const s
 		return hk_gather(group, run->in, run->out, want->count, want->type, want->root,
 				 opts);
 	case HK_COLL_REDUCESCATTER:
-		return hk_reducescatter(group, run->in, run->out, want->count, want->type,
-					want->op, opts);
+		return hk_reducescatter(group, run->in, run->out, want->count, want->type, want->op,
+					opts);
 	case HK_COLL_SCATTER:
 		return hk_scatter(group, run->in, run->out, want->count, want->type, want->root,
 				  opts);

@@ -16,7 +16,8 @@ static uint64_t whole[HK_TYPE_COUNT][2 * WHOLE_MAX + 1];
 __attribute__((constructor)) static void oracle_warm(void)
 {
 	for (unsigned type = 0; type < HK_TYPE_COUNT; type++) {
-		for (int i = -WHOLE_MAX; oracle_is_small((enum hk_type)type) && i <= WHOLE_MAX; i++) {
+		for (int i = -WHOLE_MAX; oracle_is_small((enum hk_type)type) && i <= WHOLE_MAX;
+		     i++) {
 			float value = (float)i;
 			uint32_t bits;
 

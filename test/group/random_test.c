@@ -166,8 +166,7 @@ static void mix_split(struct mix *mix, struct hk_group *group)
 		uint64_t seed = order + rank;
 		uint32_t color = leaves && rank == 0 ? HK_NONE : rank % colors;
 
-		CHECK_EQ(hk_group_split(group, color, below(&seed, 100),
-					&mix->groups[mix->depth]),
+		CHECK_EQ(hk_group_split(group, color, below(&seed, 100), &mix->groups[mix->depth]),
 			 HK_OK);
 	} else {
 		mix->groups[mix->depth] = NULL;

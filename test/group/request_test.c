@@ -216,9 +216,9 @@ TEST(a_rank_that_never_comes)
 {
 	for (size_t k = 0; k < KINDS_MOST; k++) {
 		for (int progress = 0; progress < 2; progress++) {
-			struct world_spec spec = {
-				.kind = kinds_most[k], .n = 2, .progress = progress
-			};
+			struct world_spec spec = { .kind = kinds_most[k],
+						   .n = 2,
+						   .progress = progress };
 
 			world_run(&spec, absent_rank, NULL);
 		}
@@ -266,9 +266,9 @@ static void late_request_rank(struct world_seat *seat)
 TEST(requests_that_are_late)
 {
 	for (int progress = 0; progress < 2; progress++) {
-		struct world_spec spec = {
-			.kind = WORLD_THREADS_SHM, .n = 2, .progress = progress
-		};
+		struct world_spec spec = { .kind = WORLD_THREADS_SHM,
+					   .n = 2,
+					   .progress = progress };
 
 		world_run(&spec, late_request_rank, NULL);
 	}
@@ -313,9 +313,11 @@ static void for_ever_rank(struct world_seat *seat)
 	struct hk_request *request;
 
 	opts.timeout_ns = UINT64_MAX;
-	CHECK_EQ(hk_allreduce(seat->group, &in, &out, 1, HK_TYPE_INT32, HK_REDOP_SUM, &opts), HK_OK);
+	CHECK_EQ(hk_allreduce(seat->group, &in, &out, 1, HK_TYPE_INT32, HK_REDOP_SUM, &opts),
+		 HK_OK);
 	opts.request = &request;
-	CHECK_EQ(hk_allreduce(seat->group, &in, &out, 1, HK_TYPE_INT32, HK_REDOP_SUM, &opts), HK_OK);
+	CHECK_EQ(hk_allreduce(seat->group, &in, &out, 1, HK_TYPE_INT32, HK_REDOP_SUM, &opts),
+		 HK_OK);
 	CHECK_EQ(hk_request_wait(request, UINT64_MAX), HK_OK);
 	hk_request_free(request);
 }
@@ -323,9 +325,9 @@ static void for_ever_rank(struct world_seat *seat)
 TEST(for_ever)
 {
 	for (int progress = 0; progress < 2; progress++) {
-		struct world_spec spec = {
-			.kind = WORLD_THREADS_SHM, .n = 2, .progress = progress
-		};
+		struct world_spec spec = { .kind = WORLD_THREADS_SHM,
+					   .n = 2,
+					   .progress = progress };
 
 		world_run(&spec, for_ever_rank, NULL);
 	}

@@ -99,7 +99,8 @@ static const double *small_values(enum hk_type type)
 
 	for (uint64_t i = 0; !made[type] && i < 1u << 8 * hk_type_size(type); i++)
 		values[type][i] = small_value(format_of(type), i);
-	made[type] = true;
+	if (!made[type]) /* threads read at once what was made before them */
+		made[type] = true;
 	return values[type];
 }
 
