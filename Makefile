@@ -78,6 +78,12 @@ bench-peers: ## beside Open MPI, MPICH, Gloo and the machine's limits, into docs
 	@$(MAKE) --no-print-directory -C bench
 	@bench/compare --docs
 
+test-matrix: ## every collective x algorithm x type x operation x ranks x transport
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target group_matrix
+	@HK_TEST_MATRIX=full build/test/group_matrix the_whole_product
+
 check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
@@ -89,4 +95,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
-	check-fresh clean help
+	check-fresh clean help test-matrix
