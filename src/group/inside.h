@@ -189,6 +189,7 @@ struct hk__bound {
  */
 struct hk__trial {
 	uint32_t calls;
+	uint32_t wanted;		/* calls, until it is decided */
 	uint64_t best_ns[2];		/* copied twice, once */
 	bool decided;
 	bool once;			/* what was faster */

@@ -4,18 +4,23 @@
 
 #define TRIAL_CLASS_MIN 14u /* 16 KiB: below, nothing is lent */
 #define TRIAL_WARM 4u	    /* calls until channels are there and know what they can */
-#define TRIAL_CALLS (TRIAL_WARM + 12u)
+/* Short operations are tried more often: what disturbs them lasts longer than they do. */
+#define TRIAL_LONG_CLASS 20u /* 1 MiB */
+#define TRIAL_CALLS_SHORT (TRIAL_WARM + 48u)
+#define TRIAL_CALLS_LONG (TRIAL_WARM + 12u)
 
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class)
 {
 	if (class < TRIAL_CLASS_MIN || !group->world->shm || group->n == 1)
 		return NULL;
-	return &group->trials[coll][class];
+	struct hk__trial *trial = &group->trials[coll][class];
+	trial->wanted = class < TRIAL_LONG_CLASS ? TRIAL_CALLS_SHORT : TRIAL_CALLS_LONG;
+	return trial;
 }
 
 bool hk__trial_due(const struct hk__trial *trial)
 {
-	return trial && !trial->decided && trial->calls >= TRIAL_CALLS;
+	return trial && !trial->decided && trial->calls >= trial->wanted;
 }
 
 void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t worst[2])
