@@ -709,8 +709,7 @@ enum hk_status hk_batch_end(struct hk_group *group)
 	}
 	while (waited) {
 		struct hk_request *next = waited->waited;
-		enum hk_status one = waited->status == HK_INPROGRESS ? hk__request_await(waited, 0)
-								     : waited->status;
+		enum hk_status one = hk__request_await(waited, 0);
 
 		status = status == HK_OK ? one : status;
 		hk_request_free(waited);
