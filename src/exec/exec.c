@@ -9,6 +9,7 @@
  * operation is not copied where the transport can do without (lend).
  */
 #include "exec/program.h"
+#include "exec/stream.h"
 
 #include <string.h>
 
@@ -209,6 +210,39 @@ static void value_store(const struct hk__program *program, struct target first,
 	}
 }
 
+/* ---- past the caches ---- */
+
+#define STREAM_MIN 4096u
+
+static bool slot_streams(const struct hk__program *program, const struct hk_chan *to,
+			 uint64_t bytes)
+{
+	return program->call.way == HK__WAY_STREAMED && bytes >= STREAM_MIN && to->net->ops->shared;
+}
+
+/* As value_store, to a slot and perhaps a place; nothing is wide. */
+static void value_stream(const struct hk__program *program, char *slot, char *dst,
+			 const char *value, const char *other, uint64_t len)
+{
+	_Alignas(64) char sums[STORE_BYTES];
+	size_t bytes = len * program->size, block = STORE_BYTES / program->size * program->size;
+
+	for (size_t at = 0; at < bytes; at += block) {
+		size_t count = bytes - at < block ? bytes - at : block;
+		const char *from = value + at;
+
+		if (other) {
+			char *to = dst ? dst + at : sums;
+
+			program->reduce->fold(to, value + at, other + at, count / program->size);
+			from = to;
+		} else if (dst) {
+			memmove(dst + at, value + at, count);
+		}
+		hk__stream(slot + at, from, count);
+	}
+}
+
 /* ---- messages ---- */
 
 /* What a message is made of while it is read or written. */
@@ -220,6 +254,7 @@ struct cargo {
 	char *out; /* to be sent; NULL: none */
 	uint32_t *out_lengths;
 	bool out_wide;
+	bool streams; /* goes there past the caches */
 };
 
 enum hk_status hk__program_lost(const struct hk__program *program, const struct bound_step *bound)
@@ -306,7 +341,9 @@ static bool chunk_move(const struct hk__program *program, const struct bound_lan
 	    (step->op == HK_OP_REDUCE && dst.len != len) ||
 	    (dst.at && !piece_take(program, &dst, len, dst_wide)))
 		return false;
-	if (cargo->out)
+	if (cargo->out && cargo->streams)
+		value_stream(program, cargo->out, dst.at, value.at, other.at, len);
+	else if (cargo->out)
 		value_store(program, (struct target){ cargo->out, cargo->out_wide },
 			    (struct target){ dst.at, dst_wide }, value, other, len);
 	else
@@ -369,6 +406,8 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	if (status != HK_OK)
 		return status;
 	if (slot) {
+		cargo.streams = !program->wide &&
+				slot_streams(program, bound->to, program->piece * program->size);
 		cargo.out_lengths = message_head(count) ? slot : NULL;
 		cargo.out = (char *)slot + message_head(count);
 	}
@@ -419,7 +458,8 @@ static bool step_may_lend(const struct hk__program *program, const struct bound_
 	if (!(program->inplace ? bound->stays_inplace : bound->stays) || bytes < LEND_MIN)
 		return false;
 	enum hk_lend lend = hk__chan_lendable(bound->to, at, bytes);
-	return lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && program->call.single_copy);
+	return lend == HK_LEND_GAINS ||
+	       (lend == HK_LEND_MAYBE && program->call.way == HK__WAY_LENT);
 }
 
 /* What a step sends, from where it lies; *lent_out false: not so. */
@@ -458,7 +498,9 @@ static enum hk_status step_send(const struct hk__program *program, const struct 
 	status = hk__chan_reserve(bound->to, bytes, &slot);
 	if (status != HK_OK || !slot)
 		return status == HK_OK ? HK_INPROGRESS : status;
-	if (bytes)
+	if (slot_streams(program, bound->to, bytes))
+		hk__stream(slot, piece.at, bytes);
+	else if (bytes)
 		memcpy(slot, piece.at, bytes);
 	hk__chan_post(bound->to, bytes, piece.wide ? KIND_WIDE : KIND_PLAIN);
 	return HK_OK;
@@ -519,10 +561,18 @@ static enum hk_status step_perform(const struct hk__program *program, struct bou
 	return done || status != HK_OK ? status : step_run(program, lane);
 }
 
-/* As far as it goes; *moved is set if that was any way at all. */
+/*
+ * Steps a lane goes on before the others have their turn: enough for what it
+ * sends to leave this core's cache, few enough for it to be still in the shared
+ * one when it is read.
+ */
+#define LANE_TURN 4u
+
+/* As far as its turn goes; *moved is set if that was any way at all. */
 static enum hk_status lane_run(struct hk__program *program, struct bound_lane *lane, bool *moved)
 {
-	while (lane->slice < program->nslices && lane->nsteps) {
+	for (uint32_t turn = 0; turn < LANE_TURN && lane->slice < program->nslices && lane->nsteps;
+	     turn++) {
 		enum hk_status status = step_perform(program, lane);
 
 		if (status != HK_OK)

@@ -38,6 +38,17 @@ enum hk_status hk__program_create(const struct hk__program_spec *spec,
 				  struct hk__program **program_out);
 void hk__program_destroy(struct hk__program *program);	/* accepts NULL; not while it runs */
 
+/*
+ * How a large message inside a machine gets to its receiver. Which is fastest
+ * depends on how far apart the cores are, and on who wrote what last.
+ */
+enum hk__way {
+	HK__WAY_CACHED,			/* copied to a slot, and from it */
+	HK__WAY_LENT,			/* read where it lies, by the receiver */
+	HK__WAY_STREAMED,		/* copied to a slot past the caches, and from it */
+	HK__WAY_COUNT
+};
+
 /* One operation. Sizes, type, operation and slice are the same on all ranks. */
 struct hk__call {
 	const void *in;			/* slots side by side, in order */
@@ -57,7 +68,7 @@ struct hk__call {
 	 * a message has so many bytes; 0: only as often as slots are too small.
 	 */
 	uint32_t slice_min;
-	bool single_copy;		/* lends also where that may not gain; a rank's own choice */
+	enum hk__way way;		/* of large messages */
 };
 
 /* Starts an operation; the one before is over. HK_ENOMEM, HK_EINVAL, HK_ELIMIT. */
@@ -86,7 +97,7 @@ struct hk__transfer {
 	bool sends;
 	char *at;
 	uint64_t left;			/* bytes */
-	bool single_copy;
+	enum hk__way way;
 	bool begun;			/* even nothing is a message */
 };
 

@@ -290,8 +290,12 @@ static uint64_t program_longest(const struct hk_plan *plan, const struct hk__cal
 	return longest;
 }
 
-/* Enough to have one copied in and one copied out while the next is on its way. */
+/*
+ * Enough to have one copied in and one copied out while the next is on its way;
+ * finer where sums wait for their operands.
+ */
 #define SLICES_WANTED 4u
+#define SLICES_WANTED_OF_SUMS 16u
 
 /* How many slices, and how long they are. */
 static enum hk_status program_slice(struct hk__program *program)
@@ -305,7 +309,8 @@ static enum hk_status program_slice(struct hk__program *program)
 	uint64_t longest = program_longest(program->spec.plan, &program->call);
 	if (program->call.slice_min) {
 		uint64_t least = program->call.slice_min / program->widest / program->room_size + 1;
-		uint64_t share = longest / SLICES_WANTED + 1;
+		bool sums = hk__coll_reduces(program->spec.plan->coll);
+		uint64_t share = longest / (sums ? SLICES_WANTED_OF_SUMS : SLICES_WANTED) + 1;
 
 		share = share > least ? share : least;
 		room = share < room ? share : room;
@@ -411,7 +416,7 @@ static bool call_like(const struct hk__call *a, const struct hk__call *b)
 {
 	return a->sizes.count == b->sizes.count && !a->sizes.counts && !b->sizes.counts &&
 	       !a->in_counts && !b->in_counts && a->type == b->type && a->op == b->op &&
-	       a->slice_min == b->slice_min && a->single_copy == b->single_copy;
+	       a->slice_min == b->slice_min && a->way == b->way;
 }
 
 bool hk__program_like(const struct hk__program *program, const struct hk__call *call)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transfer.c - a run of bytes from one rank to another, slot by slot. */
 #include "exec/exec.h"
+#include "exec/stream.h"
 
 #include <string.h>
 
@@ -10,12 +11,14 @@ static enum hk_status transfer_send(struct hk__transfer *transfer, uint32_t len,
 	enum hk_status status;
 
 	enum hk_lend lend = hk__chan_lendable(transfer->chan, transfer->at, len);
-	if (lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && transfer->single_copy))
+	if (lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && transfer->way == HK__WAY_LENT))
 		return hk__chan_lend(transfer->chan, transfer->at, len, 0, done_out);
 	status = hk__chan_reserve(transfer->chan, len, &slot);
 	*done_out = status == HK_OK && slot;
 	if (*done_out) {
-		if (len)
+		if (transfer->way == HK__WAY_STREAMED)
+			hk__stream(slot, transfer->at, len);
+		else if (len)
 			memcpy(slot, transfer->at, len);
 		hk__chan_post(transfer->chan, len, 0);
 	}

@@ -317,7 +317,8 @@ static bool asked_like(const struct asked *asked, const struct hk__recent *recen
 	       !asked->in_counts && (in || !recent->in_bytes) && (out || !recent->out_bytes) &&
 	       (in >= out + recent->out_bytes || out >= in + recent->in_bytes ||
 		!recent->in_bytes || !recent->out_bytes) &&
-	       hk__program_like(recent->program, call);
+	       hk__program_like(recent->program, call) &&
+	       (!recent->trial || hk__trial_fresh(recent->trial));
 }
 
 /*
@@ -371,6 +372,7 @@ static void collective_remember(struct hk_group *group, const struct asked *aske
 	asked_lengths(group, asked, &in_len, &out_len);
 	recent->call = request->call;
 	recent->root = asked->root;
+	recent->trial = request->trial;
 	recent->in_bytes = in_len * hk_type_size(asked->type);
 	recent->out_bytes = out_len * hk_type_size(asked->type);
 }
@@ -622,10 +624,9 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	request_init(&request, group, &opts);
 	request.transfers = true;
 	request.peer = peer;
-	request.transfer = (struct hk__transfer){ .sends = sends,
-						  .at = at,
-						  .left = count * hk_type_size(type),
-						  .single_copy = group->once };
+	request.transfer = (struct hk__transfer){
+		.sends = sends, .at = at, .left = count * hk_type_size(type), .way = group->way
+	};
 	return request_go(group, &request, &opts);
 }
 

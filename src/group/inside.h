@@ -28,7 +28,7 @@
 /* A channel's room is about a core's own cache: see world.c. */
 #define WORLD_SLOTS 8u
 #define WORLD_SLOT_BYTES (256u << 10)
-#define SLICE_MIN_SHM (8u << 10)
+#define SLICE_MIN_SHM (64u << 10)
 #define SLICE_MIN_TCP (64u << 10)
 
 /* ---- worlds (world.c) ---- */
@@ -182,17 +182,17 @@ struct hk__bound {
 #define HK__CLASSES 48u			/* sizes by their logarithm */
 
 /*
- * Large messages inside a machine can be copied twice, through a slot, or once,
- * by the receiver, from where they lie. Which is faster depends on how far apart
- * the cores are and on who wrote what last, so the first calls of every
- * collective and size try both in turn, and then the ranks agree.
+ * Which way (exec.h) is fastest depends on the machine, and on where its ranks
+ * run, so the first calls of every collective and size try each in turn, and then
+ * the ranks agree on the one that is best for the slowest.
  */
 struct hk__trial {
 	uint32_t calls;
 	uint32_t wanted;		/* calls, until it is decided */
-	uint64_t best_ns[2];		/* copied twice, once */
+	uint64_t best_ns[HK__WAY_COUNT];
 	bool decided;
-	bool once;			/* what was faster */
+	enum hk__way way;		/* that was fastest */
+	uint32_t age;			/* calls since it was decided */
 };
 
 /*
@@ -205,6 +205,7 @@ struct hk__recent {
 	struct hk__call call;
 	uint32_t root;
 	uint64_t in_bytes, out_bytes;
+	struct hk__trial *trial;	/* NULL: too small to matter */
 };
 
 struct hk_group {
@@ -224,7 +225,7 @@ struct hk_group {
 	uint32_t chosen[HK_COLL_COUNT][HK__CLASSES];
 	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
 	struct hk__trial trials[HK_COLL_COUNT][HK__CLASSES];
-	bool once;			/* what the last trial found, for transfers */
+	enum hk__way way;		/* that the last trial found, for transfers */
 	uint32_t agree_bound;		/* index + 1 */
 	uint32_t report_bound;
 
@@ -257,10 +258,13 @@ void hk__group_select(const struct hk_group *group, enum hk_coll coll, double by
 void hk__group_unbind(struct hk_group *group);
 /* trial.c: NULL where there is nothing to try. */
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class);
+void hk__trial_words(const struct hk__trial *trial, uint64_t words_out[HK__AGREE_WORDS]);
+/* One more call of what was decided; false: it is to be tried again. */
+bool hk__trial_fresh(struct hk__trial *trial);
 bool hk__trial_due(const struct hk__trial *trial); /* to be decided */
-void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t worst[2]);
+void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t *worst);
 /* How to do it this time; *start_out: when it began, 0 if nobody asks. */
-void hk__trial_begin(const struct hk__trial *trial, struct hk__call *call, uint64_t *start_out);
+void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *start_out);
 void hk__trial_end(struct hk__trial *trial, uint64_t start);
 uint32_t hk__request_class(const struct hk_request *request);
 /* A plan of the caller's, before anything is begun with it. HK_EREFUSED, HK_ENOMEM. */

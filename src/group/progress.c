@@ -135,11 +135,8 @@ static enum hk_status stage_begin(struct hk_request *request)
 	} else if (request->stage == HK__STAGE_AGREE || request->stage == HK__STAGE_TRIAL) {
 		if (request->stage == HK__STAGE_AGREE)
 			hk__agree_prepare(request);
-		else /* the largest, as the smallest complement */
-			memcpy(request->words,
-			       (uint64_t[HK__AGREE_WORDS]){ ~request->trial->best_ns[0],
-							    ~request->trial->best_ns[1] },
-			       sizeof(request->words));
+		else
+			hk__trial_words(request->trial, request->words);
 		status = hk__group_bind_agree(group, request->stage, &program);
 		call = (struct hk__call){ .in = request->words,
 					  .out = request->least,
@@ -174,8 +171,9 @@ static enum hk_status stage_end(struct hk_request *request)
 		return HK_OK;
 	}
 	if (request->stage == HK__STAGE_TRIAL) {
-		hk__trial_decide(group, request->trial,
-				 (uint64_t[2]){ ~request->least[0], ~request->least[1] });
+		for (unsigned way = 0; way < HK__WAY_COUNT; way++)
+			request->least[way] = ~request->least[way];
+		hk__trial_decide(group, request->trial, request->least);
 		request->stage = HK__STAGE_RUN;
 		return HK_INPROGRESS;
 	}

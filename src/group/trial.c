@@ -1,21 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.c - copied twice or once: tried, timed, agreed on, and then known. */
+/* trial.c - ways for large messages: tried, timed, agreed on, and then known. */
 #include "group/inside.h"
 
 #define TRIAL_CLASS_MIN 14u /* 16 KiB: below, nothing is lent */
 #define TRIAL_WARM 4u	    /* calls until channels are there and know what they can */
 /* Short operations are tried more often: what disturbs them lasts longer than they do. */
 #define TRIAL_LONG_CLASS 20u /* 1 MiB */
-#define TRIAL_CALLS_SHORT (TRIAL_WARM + 48u)
-#define TRIAL_CALLS_LONG (TRIAL_WARM + 12u)
+#define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__WAY_COUNT)
+#define TRIAL_CALLS_LONG (TRIAL_WARM + 5u * HK__WAY_COUNT)
 
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class)
 {
 	if (class < TRIAL_CLASS_MIN || !group->world->shm || group->n == 1)
 		return NULL;
 	struct hk__trial *trial = &group->trials[coll][class];
-	trial->wanted = class < TRIAL_LONG_CLASS ? TRIAL_CALLS_SHORT : TRIAL_CALLS_LONG;
+	if (!trial->wanted)
+		trial->wanted = class < TRIAL_LONG_CLASS ? TRIAL_CALLS_SHORT : TRIAL_CALLS_LONG;
 	return trial;
+}
+
+/* Ranks move between cores: what was found is tried again after so many calls. */
+#define TRIAL_FRESH_SHORT 1024u
+#define TRIAL_FRESH_LONG 256u
+#define TRIAL_AGAIN_SHORT (TRIAL_WARM + 4u * HK__WAY_COUNT)
+#define TRIAL_AGAIN_LONG (TRIAL_WARM + 2u * HK__WAY_COUNT)
+
+bool hk__trial_fresh(struct hk__trial *trial)
+{
+	bool is_short = trial->wanted == TRIAL_CALLS_SHORT || trial->wanted == TRIAL_AGAIN_SHORT;
+
+	if (!trial->decided)
+		return false;
+	if (++trial->age < (is_short ? TRIAL_FRESH_SHORT : TRIAL_FRESH_LONG))
+		return true;
+	*trial = (struct hk__trial){ .calls = TRIAL_WARM,
+				     .wanted = is_short ? TRIAL_AGAIN_SHORT : TRIAL_AGAIN_LONG,
+				     .way = trial->way };
+	return false;
 }
 
 bool hk__trial_due(const struct hk__trial *trial)
@@ -23,20 +44,33 @@ bool hk__trial_due(const struct hk__trial *trial)
 	return trial && !trial->decided && trial->calls >= trial->wanted;
 }
 
-void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t worst[2])
+void hk__trial_words(const struct hk__trial *trial, uint64_t words_out[HK__AGREE_WORDS])
 {
-	trial->decided = true;
-	trial->once = group->once = worst[1] < worst[0];
+	_Static_assert(HK__WAY_COUNT <= HK__AGREE_WORDS, "a word for each way");
+	/* The least of the complements is that of the largest. */
+	for (unsigned way = 0; way < HK__WAY_COUNT; way++)
+		words_out[way] = ~trial->best_ns[way];
 }
 
-void hk__trial_begin(const struct hk__trial *trial, struct hk__call *call, uint64_t *start_out)
+void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t *worst)
+{
+	trial->decided = true;
+	for (unsigned way = 1; way < HK__WAY_COUNT; way++) {
+		if (worst[way] < worst[trial->way])
+			trial->way = (enum hk__way)way;
+	}
+	group->way = trial->way;
+}
+
+void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *start_out)
 {
 	*start_out = 0;
 	if (!trial)
 		return;
-	call->single_copy = trial->decided ? trial->once : trial->calls % 2;
+	(void)hk__trial_fresh(trial);
+	call->way = trial->decided ? trial->way : (enum hk__way)(trial->calls % HK__WAY_COUNT);
 	/* Slices let one copy begin while the other goes on; alone it needs none. */
-	if (call->single_copy)
+	if (call->way == HK__WAY_LENT)
 		call->slice_min = 0;
 	if (!trial->decided)
 		*start_out = hk__now_ns();
@@ -47,7 +81,7 @@ void hk__trial_end(struct hk__trial *trial, uint64_t start)
 	if (!start)
 		return;
 	uint64_t took = hk__now_ns() - start;
-	uint64_t *best = &trial->best_ns[trial->calls % 2];
+	uint64_t *best = &trial->best_ns[trial->calls % HK__WAY_COUNT];
 	if (trial->calls >= TRIAL_WARM && (!*best || took < *best))
 		*best = took;
 	trial->calls++;

@@ -21,9 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORLD_CHANNELS ((size_t)2 << 30)
+#define WORLD_CHANNELS ((size_t)16 << 30)
 /* Ranks that are threads are for tests and small things: they share one mapping. */
-#define WORLD_THREAD_CHANNELS ((size_t)256 << 20)
+#define WORLD_THREAD_CHANNELS ((size_t)4 << 30)
 #define WORLD_THREAD_HEAP ((size_t)256 << 20)
 
 size_t hk__world_segment_bytes(void)

@@ -93,6 +93,7 @@ struct hk_message {
 struct hk_net_ops {
 	size_t size;		/* sizeof the table the transport was built with */
 	const char *name;	/* "shm", ... */
+	bool shared;		/* the receiver reads the very slot that was written */
 	void (*close)(struct hk_net *net);
 	enum hk_status (*chan_send)(struct hk_net *net, const struct hk_chan_spec *spec,
 				    struct hk_chan **chan_out);

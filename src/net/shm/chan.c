@@ -8,7 +8,8 @@ static void chan_place(struct shm_chan *chan, struct shm_header *header, uint64_
 {
 	chan->at = at;
 	chan->line = (struct shm_line *)(void *)((char *)header + at);
-	chan->slots = (char *)header + at + SHM_LINE;
+	chan->heads = (char *)header + at + SHM_LINE;
+	chan->bulk = (char *)header + at + chan_heads_bytes(&chan->base.spec);
 	chan->stride = chan_stride(chan->base.spec.slot_bytes);
 }
 
@@ -83,7 +84,7 @@ enum hk_status hk__shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *
 	}
 	chan_place(chan, own, at);
 	for (uint32_t i = 0; i < spec->slots; i++)
-		atomic_store_explicit(slot_mark(chan->slots + i * chan->stride), 0,
+		atomic_store_explicit(head_mark(chan->heads + (size_t)i * SHM_LINE), 0,
 				      memory_order_relaxed);
 	memset(chan->line, 0, sizeof(*chan->line)); /* nobody knows of it yet */
 	hk__shm_entry_write(entry, spec, at);

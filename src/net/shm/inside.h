@@ -11,12 +11,13 @@
  * The owner places channels one behind the other and enters them in the
  * directory, where senders look them up by key. A channel:
  *
- *	| taken: messages released so far, state | slot 0 | slot 1 | ...
+ *	| taken: messages released so far, state | head 0 | head 1 | ... | bulk 0 | ...
  *
- * and a slot, in lines of 64 bytes:
+ * A slot is a head, one line of 64 bytes, and bulk, pages for a larger message:
  *
- *	| mark (8 bytes) | up to 56 bytes, or nothing | ... larger messages ...
+ *	| mark (8 bytes) | up to 56 bytes, or nothing |
  *
+ * Heads lie together, so that small messages, however many, use little memory.
  * The mark holds the number of the message, its length and kind; it is written
  * last, so a small message is complete in the very line that announces it. The
  * sender keeps its own count and looks at `taken` only when its slots run out.
@@ -52,6 +53,7 @@
 
 #define SHM_MAGIC 0x686b7368u /* "hksh" */
 #define SHM_LINE 64u
+#define SHM_PAGE 4096u
 #define SHM_INLINE 56u /* bytes that fit beside the mark */
 #define SHM_ENTRIES 4096u
 
@@ -151,8 +153,9 @@ struct shm_chan {
 	int peer_bell;
 	struct shm_line *line; /* NULL: a sender that has not found it yet */
 	uint64_t at;	       /* of the line, in its segment */
-	char *slots;
-	size_t stride;
+	char *heads;
+	char *bulk;
+	size_t stride; /* of bulk */
 	uint32_t next;	     /* slot of the next message */
 	uint64_t count;	     /* messages posted, or released */
 	uint64_t taken_seen; /* sender: of its last look */
@@ -212,20 +215,37 @@ void hk__shm_entry_clear(struct shm_entry *entry);
 
 /* ---- chan.c ---- */
 
+/* Messages that have no room in a head begin at a page, if that is no waste. */
+static inline size_t chan_align(uint32_t slot_bytes)
+{
+	return slot_bytes >= SHM_PAGE ? SHM_PAGE : SHM_LINE;
+}
+
+/* Some pages apart, so that slots do not all fall on the same lines of a cache. */
 static inline size_t chan_stride(uint32_t slot_bytes)
 {
-	return SHM_LINE + ((size_t)slot_bytes + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
+	size_t align = chan_align(slot_bytes);
+
+	return ((size_t)slot_bytes + align - 1) / align * align + 3 * align;
+}
+
+/* From the first line to the first bulk. */
+static inline size_t chan_heads_bytes(const struct hk_chan_spec *spec)
+{
+	size_t align = chan_align(spec->slot_bytes);
+
+	return (SHM_LINE + (size_t)SHM_LINE * spec->slots + align - 1) / align * align;
 }
 
 static inline size_t chan_bytes(const struct hk_chan_spec *spec)
 {
-	return SHM_LINE + chan_stride(spec->slot_bytes) * spec->slots;
+	return chan_heads_bytes(spec) + chan_stride(spec->slot_bytes) * spec->slots;
 }
 
-/* Slots begin at lines: their first word, the mark, is aligned. */
-static inline _Atomic uint64_t *slot_mark(char *slot)
+/* Heads are lines: their first word, the mark, is aligned. */
+static inline _Atomic uint64_t *head_mark(char *head)
 {
-	return (_Atomic uint64_t *)(void *)slot;
+	return (_Atomic uint64_t *)(void *)head;
 }
 
 enum hk_status hk__shm_chan_send(struct hk_net *net, const struct hk_chan_spec *spec,

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-static inline char *chan_slot(const struct shm_chan *chan)
+static inline char *chan_head(const struct shm_chan *chan)
 {
-	return chan->slots + chan->next * chan->stride;
+	return chan->heads + (size_t)chan->next * SHM_LINE;
 }
 
 /* The next message is in the next slot. */
@@ -19,9 +19,11 @@ static inline void chan_advance(struct shm_chan *chan)
 		chan->next = 0;
 }
 
-static inline char *slot_data(char *slot, uint32_t len)
+/* Where the next message lies, if it has len bytes. */
+static inline char *chan_data(const struct shm_chan *chan, uint32_t len)
 {
-	return slot + (len <= SHM_INLINE ? SHM_LINE - SHM_INLINE : SHM_LINE);
+	return len <= SHM_INLINE ? chan_head(chan) + (SHM_LINE - SHM_INLINE)
+				 : chan->bulk + chan->next * chan->stride;
 }
 
 /* Whether a message could be sent now. */
@@ -59,13 +61,13 @@ enum hk_status hk__shm_reserve(struct hk_chan *base, uint32_t len, void **slot_o
 	bool is_free;
 	enum hk_status status = chan_free(chan, &is_free);
 
-	*slot_out = is_free ? slot_data(chan_slot(chan), len) : NULL;
+	*slot_out = is_free ? chan_data(chan, len) : NULL;
 	return status;
 }
 
 static void chan_post(struct shm_chan *chan, uint32_t word)
 {
-	_Atomic uint64_t *mark = slot_mark(chan_slot(chan));
+	_Atomic uint64_t *mark = head_mark(chan_head(chan));
 
 	shm_awake(shm_of(chan->base.net));
 	chan_advance(chan);
@@ -117,7 +119,7 @@ enum hk_status hk__shm_lend(struct hk_chan *base, const void *data, uint32_t len
 		lent.at -= (uint64_t)(uintptr_t)shm->segments[base->net->rank];
 		lent.pid = 0;
 	}
-	memcpy(slot_data(chan_slot(chan), sizeof(lent)), &lent, sizeof(lent));
+	memcpy(chan_data(chan, sizeof(lent)), &lent, sizeof(lent));
 	chan_post(chan, MARK_LENT | kind << MARK_KIND_AT | len);
 	chan->lent_last = chan->count;
 	return HK_OK;
@@ -174,14 +176,14 @@ static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *le
 }
 
 /* Where a lent message lies: in the sender's heap, or memory, or a copy of it. */
-static enum hk_status chan_find_lent(struct shm_chan *chan, char *slot, uint32_t len, void *dst,
+static enum hk_status chan_find_lent(struct shm_chan *chan, uint32_t len, void *dst,
 				     const void **data_out)
 {
 	struct shm *shm = shm_of(chan->base.net);
 	struct shm_lent lent;
 
 	*data_out = NULL;
-	memcpy(&lent, slot_data(slot, sizeof(lent)), sizeof(lent));
+	memcpy(&lent, chan_data(chan, sizeof(lent)), sizeof(lent));
 	if (!lent.pid) {
 		if (shm->spec.heap_at && lent.at >= shm->spec.heap_at &&
 		    lent.at <= shm->spec.bytes && len <= shm->spec.bytes - lent.at)
@@ -209,9 +211,8 @@ static enum hk_status chan_find_lent(struct shm_chan *chan, char *slot, uint32_t
 static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
 				struct hk_message *message_out)
 {
-	char *slot = chan_slot(chan);
 	/* Pairs with the release in chan_post. */
-	uint64_t mark = atomic_load_explicit(slot_mark(slot), memory_order_acquire);
+	uint64_t mark = atomic_load_explicit(head_mark(chan_head(chan)), memory_order_acquire);
 	enum hk_status status = HK_OK;
 
 	message_out->data = NULL;
@@ -223,9 +224,9 @@ static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
 		return hk__why(&chan->base.net->why, HK_EIO, "rank %u sent %u bytes where %u fit",
 			       chan->base.spec.key.peer, message_out->len, cap);
 	if (__builtin_expect((uint32_t)mark & MARK_LENT, 0))
-		status = chan_find_lent(chan, slot, message_out->len, dst, &message_out->data);
+		status = chan_find_lent(chan, message_out->len, dst, &message_out->data);
 	else
-		message_out->data = slot_data(slot, message_out->len);
+		message_out->data = chan_data(chan, message_out->len);
 	if (status == HK_OK && !message_out->data)
 		status = hk__why(&chan->base.net->why, HK_EIO,
 				 "rank %u sent a message that cannot be", chan->base.spec.key.peer);

@@ -154,6 +154,7 @@ static enum hk_status shm_poll(struct hk_net *net)
 static const struct hk_net_ops shm_ops = {
 	.size = sizeof(struct hk_net_ops),
 	.name = "shm",
+	.shared = true,
 	.close = shm_close,
 	.chan_send = hk__shm_chan_send,
 	.chan_recv = hk__shm_chan_recv,
