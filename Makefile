@@ -26,7 +26,7 @@ test: ## builds everything and runs all tests
 	@scripts/setup test
 	@$(call check,default)
 
-demo: all ## a tour of the command
+demo: all ## plans proved, one broken and refused, one performed by 4 ranks
 	@scripts/demo
 
 install: all ## into $(DESTDIR)$(PREFIX); PREFIX=/usr/local
