@@ -47,8 +47,10 @@ struct hk_group_opts {
 
 /*
  * Joins the group of all ranks; returns when all have come. opts may be NULL.
- * HK_EINVAL (no launcher's environment, or an impossible one), HK_ETIMEDOUT,
- * HK_EDENIED (another key), HK_EIO, HK_ENOMEM.
+ * Without an address and without a launcher's environment it is a group of one.
+ * HK_EINVAL (an impossible environment, or ranks that do not fit each other),
+ * HK_ETIMEDOUT, HK_EPEER (a rank came and went), HK_EDENIED (another key), HK_EIO,
+ * HK_ENOMEM.
  */
 HK_API HK_NODISCARD enum hk_status hk_group_create(const struct hk_group_opts *opts,
 						   struct hk_why *why, struct hk_group **group_out);
@@ -194,8 +196,9 @@ HK_API void hk_request_free(struct hk_request *request);
 
 /*
  * Memory that the ranks of this machine reach without a copy on the way. At
- * page boundaries, zeroed; the caller's until it is freed. HK_ENOMEM, or HK_ELIMIT
- * beyond HK_MEM_MAX for a rank. Works with every net.
+ * page boundaries, zeroed; the caller's until it is freed. HK_EINVAL for 0 bytes,
+ * HK_ENOMEM, or HK_ELIMIT beyond HK_MEM_MAX for a rank (256 MiB where ranks are
+ * threads). Works with every net.
  */
 #define HK_MEM_MAX ((size_t)8 << 30)
 HK_API HK_NODISCARD enum hk_status hk_mem_alloc(struct hk_group *group, size_t bytes,

@@ -121,6 +121,7 @@ static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, st
 				    .n = world->n,
 				    .bytes = world->segment_bytes,
 				    .heap_at = heap_at,
+				    .threads = world->commons != NULL,
 				    .segment = world_segment,
 				    .bell = world_bell,
 				    .ctx = world,

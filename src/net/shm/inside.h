@@ -108,7 +108,8 @@ struct shm_line {
 enum {
 	READS_UNKNOWN,
 	READS_NOTHING,
-	READS_SENDER
+	READS_SENDER, /* any memory of its process */
+	READS_THREAD  /* it is in this process */
 };
 
 /* What the slot of a lent message holds. */
@@ -161,6 +162,7 @@ struct shm_chan {
 	uint64_t taken_seen; /* sender: of its last look */
 	uint64_t lent_last;  /* sender: number of the last message that was lent */
 	uint32_t reads;	     /* sender: of its last look; receiver: as found */
+	uint64_t sender_pid; /* receiver: as found, and never asked for again */
 	char *bounce;	     /* receiver: a copy of what another process lent */
 	uint64_t bounced;    /* the number of that message */
 };

@@ -71,7 +71,7 @@ static void chan_post(struct shm_chan *chan, uint32_t word)
 
 	shm_awake(shm_of(chan->base.net));
 	chan_advance(chan);
-	/* Pairs with the acquire in shm_peek. */
+	/* Pairs with the acquire in chan_look. */
 	atomic_store_explicit(mark, (uint64_t)(uint32_t)chan->count << 32 | word,
 			      memory_order_release);
 	chan_ring(chan);
@@ -100,7 +100,7 @@ enum hk_lend hk__shm_lendable(const struct hk_chan *base, const void *data, uint
 	 * its writer's cache takes longer than one that was pushed out.
 	 */
 	return heap_has((const struct shm *)base->net, data, len) ||
-			       ((const struct shm_chan *)base)->reads == READS_SENDER
+			       ((const struct shm_chan *)base)->reads >= READS_SENDER
 		       ? HK_LEND_MAYBE
 		       : HK_LEND_NO;
 }
@@ -150,21 +150,24 @@ static void chan_try_read(struct shm_chan *chan)
 
 	if (!pid)
 		return;
-	bool reads = pid == shm->pid ||
-		     (process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) == sizeof(word) &&
-		      word == atomic_load_explicit(&chan->line->word, memory_order_relaxed));
-	chan->reads = reads ? READS_SENDER : READS_NOTHING;
+	chan->sender_pid = pid;
+	chan->reads = READS_NOTHING;
+	if (shm->spec.threads)
+		chan->reads = READS_THREAD;
+	else if (process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) == sizeof(word) &&
+		 word == atomic_load_explicit(&chan->line->word, memory_order_relaxed))
+		chan->reads = READS_SENDER;
 	atomic_store_explicit(&chan->line->reads, chan->reads, memory_order_relaxed);
 }
 
-/* Bytes of another process: a peer that lies about them only harms itself. */
+/* Bytes of another process, wherever that says they are. */
 static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *lent, void *dst,
 				uint32_t len)
 {
 	for (uint32_t got = 0; got < len;) {
 		struct iovec here = { (char *)dst + got, len - got };
 		struct iovec there = { (void *)(uintptr_t)(lent->at + got), len - got };
-		ssize_t n = process_vm_readv((pid_t)lent->pid, &here, 1, &there, 1, 0);
+		ssize_t n = process_vm_readv((pid_t)chan->sender_pid, &here, 1, &there, 1, 0);
 
 		if (n <= 0)
 			return hk__why(&chan->base.net->why, HK_EPEER,
@@ -190,12 +193,10 @@ static enum hk_status chan_find_lent(struct shm_chan *chan, uint32_t len, void *
 			*data_out = (const char *)chan->peer + lent.at;
 		return HK_OK;
 	}
+	if (chan->reads == READS_THREAD)
+		*data_out = (const void *)(uintptr_t)lent.at;
 	if (chan->reads != READS_SENDER)
 		return HK_OK;
-	if (lent.pid == shm->pid) {
-		*data_out = (const void *)(uintptr_t)lent.at;
-		return HK_OK;
-	}
 	if (!dst && !chan->bounce)
 		chan->bounce = hk__mem_zalloc(shm->alloc, chan->base.spec.slot_bytes, 1);
 	if (!dst && !chan->bounce)

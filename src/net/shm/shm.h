@@ -25,6 +25,7 @@ struct hk_shm_spec {
 	uint32_t n;
 	size_t bytes;		/* of every segment */
 	size_t heap_at;		/* where its heap begins; 0: it has none */
+	bool threads;		/* all ranks are threads of this process */
 	/*
 	 * The segment of a rank, mapped; asked for when it is first needed, once.
 	 * NULL: it cannot be had. Stays mapped as long as the net is open.
