@@ -406,6 +406,10 @@ TEST(from_an_interface)
 	open_ranks(2);
 	check_job_goes_on();
 	close_ranks();
+	how.iface = "127.0.0.1";
+	open_ranks(2);
+	check_job_goes_on();
+	close_ranks();
 }
 
 /* ---- memory that runs out ---- */

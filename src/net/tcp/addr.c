@@ -38,7 +38,26 @@ void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE
 	}
 }
 
-enum hk_status hk__tcp_iface(const char *name, struct sockaddr_storage from_out[2])
+/* By the interface's name, or by this very address. */
+static bool iface_is(const struct ifaddrs *one, const char *iface)
+{
+	const void *addr = one->ifa_addr;
+	const struct sockaddr_in6 *six = addr;
+	const struct sockaddr_in *four = addr;
+	unsigned char wanted[sizeof(struct in6_addr)];
+
+	if (!addr || (four->sin_family != AF_INET && four->sin_family != AF_INET6))
+		return false;
+	if (strcmp(one->ifa_name, iface) == 0)
+		return true;
+	if (inet_pton(four->sin_family, iface, wanted) != 1)
+		return false;
+	if (four->sin_family == AF_INET)
+		return memcmp(wanted, &four->sin_addr, sizeof(four->sin_addr)) == 0;
+	return memcmp(wanted, &six->sin6_addr, sizeof(six->sin6_addr)) == 0;
+}
+
+enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out[2])
 {
 	struct ifaddrs *all;
 	bool found = false;
@@ -47,11 +66,9 @@ enum hk_status hk__tcp_iface(const char *name, struct sockaddr_storage from_out[
 	if (getifaddrs(&all) != 0)
 		return HK_EIO;
 	for (const struct ifaddrs *one = all; one; one = one->ifa_next) {
-		if (!one->ifa_addr || strcmp(one->ifa_name, name) != 0)
+		if (!iface_is(one, iface))
 			continue;
 		int family = one->ifa_addr->sa_family;
-		if (family != AF_INET && family != AF_INET6)
-			continue;
 		struct sockaddr_storage *from = &from_out[family == AF_INET6];
 		if (!from->ss_family)
 			memcpy(from, one->ifa_addr, addr_len(family));

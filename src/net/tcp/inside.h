@@ -208,8 +208,8 @@ uint64_t hk__tcp_now(void);
 /* ---- addr.c ---- */
 
 void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE_MAX]);
-/* The addresses of an interface: [0] IPv4, [1] IPv6; family 0: it has none. */
-enum hk_status hk__tcp_iface(const char *name, struct sockaddr_storage from_out[2]);
+/* The addresses of an interface, by name, or one, by itself: [0] IPv4, [1] IPv6; family 0: none. */
+enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out[2]);
 /* Non-blocking, without delay; -1: errno says why. *done_out: it is there already. */
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
 void hk__tcp_tune(int fd);
