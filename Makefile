@@ -84,6 +84,12 @@ test-matrix: ## every collective x algorithm x type x operation x ranks x transp
 	@$(call build,default) --target group_matrix
 	@HK_TEST_MATRIX=full build/test/group_matrix the_whole_product
 
+test-launchers: ## srun and both mpirun start a program
+	@scripts/setup test launchers
+	@$(call configure,default)
+	@$(call build,default) --target launch_ranks
+	@ctest --preset default -C launchers -L launchers
+
 check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
@@ -95,4 +101,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
-	check-fresh clean help test-matrix
+	check-fresh clean help test-matrix test-launchers
