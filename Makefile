@@ -90,6 +90,12 @@ test-launchers: ## srun and both mpirun start a program
 	@$(call build,default) --target launch_ranks
 	@ctest --preset default -C launchers -L launchers
 
+startup: ## how long 64 and 256 ranks take to start, and what memory they need
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target hocket_cli launch_idle
+	@test/launch/startup build
+
 check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
@@ -101,4 +107,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
-	check-fresh clean help test-matrix test-launchers
+	check-fresh clean help test-matrix test-launchers startup
