@@ -195,6 +195,10 @@ def markdown(result, command, stat):
     if result["foreign"]:
         text += "* Other programs had %.1f%% of the cores (median of runs; at most %.1f%%).\n" % (
             100 * median(result["foreign"]), 100 * max(result["foreign"]))
+    if result.get("distance", "any") != "any":
+        text += ("* Cores move under a hypervisor. Runs with a rank on each core were repeated until two "
+                 "lines were exchanged\n  in %s than twice the least time seen, before and after.\n"
+                 % ("less" if result["distance"] == "near" else "more"))
     for name, who, what in result["failures"]:
         text += "* %s failed at %s in %s.\n" % (NAMES.get(who, who), what or "its run", name)
     for scenario in result["scenarios"]:
