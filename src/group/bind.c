@@ -183,34 +183,34 @@ static struct hk__bound *group_row(struct hk_group *group, uint32_t index)
 	return hk__array_at(&group->bound, index);
 }
 
+/* Chosen once for all calls of a class. */
+static const char *group_choose(struct hk_group *group, enum hk_coll coll, uint32_t class)
+{
+	const char **chosen = &group->chosen[coll][class];
+
+	if (!*chosen) {
+		struct hk_algo_info algo;
+
+		hk__group_select(group, coll, class_bytes(class), &algo);
+		*chosen = algo.name;
+	}
+	return *chosen;
+}
+
 enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request,
 			      struct hk__program **program_out)
 {
-	bool plain = !request->algo && !request->plan;
 	struct hk__bound like = { .coll = request->coll,
+				  .algo = request->algo,
 				  .root = request->root,
 				  .given = request->plan };
-	uint32_t *chosen = NULL, index;
+	uint32_t index;
 
-	if (plain) {
-		uint32_t class = hk__request_class(request);
-
-		chosen = &group->chosen[request->coll][class];
-		if (*chosen && group_row(group, *chosen - 1)->root == request->root) {
-			*program_out = group_row(group, *chosen - 1)->program;
-			return HK_OK;
-		}
-		struct hk_algo_info algo;
-		hk__group_select(group, request->coll, class_bytes(class), &algo);
-		like.algo = algo.name;
-	} else if (request->algo) {
-		like.algo = request->algo;
-	}
+	if (!request->algo && !request->plan)
+		like.algo = group_choose(group, request->coll, hk__request_class(request));
 	enum hk_status status = group_find(group, &like, &index);
 	if (status != HK_OK)
 		return status;
-	if (chosen)
-		*chosen = index + 1; /* of the root that was last: it is likely the next, too */
 	if (request->inplace && !group_row(group, index)->inplace)
 		return hk__why(group_net_why(group), HK_EINVAL, "%s by %s does not work in place",
 			       hk_coll_name(request->coll), like.algo ? like.algo : "this plan");

@@ -22,9 +22,6 @@ struct asked {
 	const uint64_t *out_counts;
 };
 
-/* Looks before a call that began the short way goes on the long one. */
-#define AGAIN_LOOKS 256
-
 /* ---- refusals ---- */
 
 static uint64_t sum_of(const uint64_t *counts, uint32_t n)
@@ -335,7 +332,7 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 
 	hk__program_restart(program, asked->in, asked->out);
 	group->number++;
-	for (uint32_t look = 0; look < AGAIN_LOOKS; look++) {
+	for (uint32_t look = 0; look < world->looks; look++) {
 		bool moved;
 
 		if (world->tcp && hk__net_poll(world->net) != HK_OK)

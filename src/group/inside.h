@@ -58,6 +58,7 @@ struct hk__world {
 	struct hk_net *shm, *tcp, *mux;
 	struct hk_net *net;		/* the one of them to use */
 	struct hk__heap heap;
+	uint32_t looks;			/* of a call that began the short way, in vain */
 	uint32_t spins, yields;
 	uint32_t crowd;			/* ranks of this machine */
 	uint32_t next_context;
@@ -199,7 +200,7 @@ struct hk__trial {
  * The last plain calls of a collective: one like them need not be looked at
  * again. Several, as roots often change from call to call.
  */
-#define HK__RECENT 4u
+#define HK__RECENT 8u
 struct hk__recent {
 	struct hk__program *program;	/* NULL: there was none */
 	struct hk__call call;
@@ -221,8 +222,8 @@ struct hk_group {
 	uint32_t slice_min;		/* bytes of a message worth its own trouble */
 	struct hk__array bound;		/* struct hk__bound */
 	struct hk__array proved;	/* const struct hk_plan *: of callers */
-	/* Chosen so far, by collective and size: index into bound + 1; rooted: root 0. */
-	uint32_t chosen[HK_COLL_COUNT][HK__CLASSES];
+	/* Algorithms chosen so far, by collective and size; names of the library. */
+	const char *chosen[HK_COLL_COUNT][HK__CLASSES];
 	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
 	struct hk__trial trials[HK_COLL_COUNT][HK__CLASSES];
 	enum hk__way way;		/* that the last trial found, for transfers */

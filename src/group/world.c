@@ -195,8 +195,10 @@ static void world_set_patience(struct hk__world *world, uint32_t near)
 	if (cores == 1 && online > 1)
 		cores = (uint32_t)online;
 	world->crowd = (near + cores - 1) / cores;
-	world->spins = near <= cores ? 4000 : 30;
-	world->yields = near <= cores ? 100 : 30;
+	/* More ranks than cores: who looks again keeps the other from running. */
+	world->looks = near <= cores ? 256 : 1;
+	world->spins = near <= cores ? 4000 : 1;
+	world->yields = near <= cores ? 100 : 2000;
 }
 
 /* ---- worlds ---- */
