@@ -102,7 +102,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	group->chans.context = spec->context;
 	group->chans.ranks = spec->ranks;
 	group->chans.slots = WORLD_SLOTS;
-	group->chans.slot_bytes = WORLD_SLOT_BYTES;
+	group->chans.slot_bytes = world->shm ? WORLD_SLOT_BYTES : WORLD_SLOT_BYTES_TCP;
 	group->slice_min = world->tcp ? SLICE_MIN_TCP : SLICE_MIN_SHM;
 	if (group_find_nodes(group) != HK_OK) {
 		group_destroy(group);

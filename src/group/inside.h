@@ -28,8 +28,10 @@
 /* A channel's room is about a core's own cache: see world.c. */
 #define WORLD_SLOTS 8u
 #define WORLD_SLOT_BYTES (256u << 10)
+/* Sockets move larger blocks faster. */
+#define WORLD_SLOT_BYTES_TCP (1u << 20)
 #define SLICE_MIN_SHM (64u << 10)
-#define SLICE_MIN_TCP (64u << 10)
+#define SLICE_MIN_TCP (512u << 10)
 
 /* ---- worlds (world.c) ---- */
 
