@@ -385,7 +385,8 @@ static enum hk_status collective(struct hk_group *group, const struct asked *ask
 	enum hk_status status = hk__group_failed(group);
 	if (status != HK_OK)
 		return status;
-	if (!given && !group->world->active && !group->world->threaded && !group->batching &&
+	/* Whether others are active is the progress thread's, where there is one. */
+	if (!given && !group->world->threaded && !group->world->active && !group->batching &&
 	    asked_like(asked, asked_recent(group, asked)))
 		return collective_again(group, asked);
 	status = opts_read(group, given, &opts);
