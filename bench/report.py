@@ -176,7 +176,8 @@ is what the machine allows.
   is told so, which makes it yield.
 * In shared memory Open MPI and MPICH choose how. For TCP over loopback Open MPI has `btl tcp,self`
   and MPICH `UCX_TLS=tcp,self`, for all pairs of ranks; between namespaces Open MPI chooses, and
-  MPICH is not started. Gloo has TCP only. Its reduce-scatter is left out: it overwrites what it has
+  MPICH is not started. With more ranks than cores MPICH, which spins, takes tens of milliseconds
+  for 8 bytes, and is left out. Gloo has TCP only. Its reduce-scatter is left out: it overwrites what it has
   yet to send, and gives wrong sums.
 * *registered* is Hocket with buffers of hk_mem_alloc(3).
 * The limit in shared memory is the time in which two processes exchange two lines of cache or, if

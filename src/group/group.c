@@ -130,28 +130,28 @@ static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why
 }
 
 /*
- * Machines differ, and ranks must choose alike: they take the most crowded one
- * for all. It is also the first thing they do together: who is not there, or
- * cannot be reached, is known now.
+ * Machines and environments differ, and ranks must choose alike: they take the
+ * most crowded machine for all, and check calls if any rank wants that. It is
+ * also the first thing they do together: who is not there, or cannot be reached,
+ * is known now.
  */
-static enum hk_status group_agree_crowd(struct hk_group *group, struct hk_why *why)
+static enum hk_status group_agree(struct hk_group *group, struct hk_why *why)
 {
 	struct hk__world *world = group->world;
-	uint32_t own = world->crowd, most = own;
+	uint32_t own[2] = { world->crowd, group->check }, most[2];
 	struct hk_opts opts = HK_OPTS_INIT;
-	bool check = group->check;
 
 	group->check = false; /* that would choose an algorithm: not safe yet */
 	opts.algo = "recursive-doubling";
 	enum hk_status status =
-		hk_allreduce(group, &own, &most, 1, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
-	group->check = check;
+		hk_allreduce(group, own, most, 2, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
 	group->number = 0; /* operations are counted for callers */
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_group_why(group));
-	world->crowd = most;
+	world->crowd = most[0];
+	group->check = most[1];
 	hk__fabric_view_init(&group->view, group->n, group->nodes, group->node_sizes,
-			     world->shm != NULL, (double)most);
+			     world->shm != NULL, (double)world->crowd);
 	return HK_OK;
 }
 
@@ -189,7 +189,7 @@ static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_w
 	status = group_make(&spec, group_out);
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_status_text(status));
-	status = group_agree_crowd(*group_out, why);
+	status = group_agree(*group_out, why);
 	if (status == HK_OK && env.progress) {
 		status = hk__world_start_thread(world);
 		if (status != HK_OK)

@@ -6,6 +6,8 @@
  */
 #include "group/inside.h"
 
+#include <signal.h>
+
 void hk__world_lock(struct hk__world *world)
 {
 	if (world->threaded)
@@ -77,7 +79,13 @@ enum hk_status hk__world_start_thread(struct hk__world *world)
 		return HK_OK;
 	world->threaded = true;
 	world->stopping = false;
-	if (pthread_create(&world->thread, NULL, world_thread, world) == 0)
+	/* Signals are for the threads of the program. */
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failed = pthread_create(&world->thread, NULL, world_thread, world);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!failed)
 		return HK_OK;
 	world->threaded = false;
 	return HK_EIO;

@@ -3,16 +3,20 @@
 #include "group/inside.h"
 
 #define TRIAL_CLASS_MIN 14u /* 16 KiB: below, nothing is lent */
-#define TRIAL_WARM 4u	    /* calls until channels are there and know what they can */
+/* Calls until channels are there and know what they can; long ones come after others. */
+#define TRIAL_WARM 4u
+#define TRIAL_WARM_LONG 1u
 /* Short operations are tried more often: what disturbs them lasts longer than they do. */
 #define TRIAL_LONG_CLASS 20u /* 1 MiB */
 #define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__WAY_COUNT)
-#define TRIAL_CALLS_LONG (TRIAL_WARM + 5u * HK__WAY_COUNT)
+#define TRIAL_CALLS_LONG (TRIAL_WARM_LONG + 2u * HK__WAY_COUNT)
+#define TRIAL_CLASS_MAX 24u /* from 16 MiB on all are alike, and long */
 
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class)
 {
 	if (class < TRIAL_CLASS_MIN || !group->world->shm || group->n == 1)
 		return NULL;
+	class = class < TRIAL_CLASS_MAX ? class : TRIAL_CLASS_MAX;
 	struct hk__trial *trial = &group->trials[coll][class];
 	if (!trial->wanted)
 		trial->wanted = class < TRIAL_LONG_CLASS ? TRIAL_CALLS_SHORT : TRIAL_CALLS_LONG;
@@ -23,17 +27,22 @@ struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32
 #define TRIAL_FRESH_SHORT 1024u
 #define TRIAL_FRESH_LONG 256u
 #define TRIAL_AGAIN_SHORT (TRIAL_WARM + 4u * HK__WAY_COUNT)
-#define TRIAL_AGAIN_LONG (TRIAL_WARM + 2u * HK__WAY_COUNT)
+#define TRIAL_AGAIN_LONG (TRIAL_WARM_LONG + 2u * HK__WAY_COUNT)
+
+static bool trial_is_short(const struct hk__trial *trial)
+{
+	return trial->wanted == TRIAL_CALLS_SHORT || trial->wanted == TRIAL_AGAIN_SHORT;
+}
 
 bool hk__trial_fresh(struct hk__trial *trial)
 {
-	bool is_short = trial->wanted == TRIAL_CALLS_SHORT || trial->wanted == TRIAL_AGAIN_SHORT;
+	bool is_short = trial_is_short(trial);
 
 	if (!trial->decided)
 		return false;
 	if (++trial->age < (is_short ? TRIAL_FRESH_SHORT : TRIAL_FRESH_LONG))
 		return true;
-	*trial = (struct hk__trial){ .calls = TRIAL_WARM,
+	*trial = (struct hk__trial){ .calls = is_short ? TRIAL_WARM : TRIAL_WARM_LONG,
 				     .wanted = is_short ? TRIAL_AGAIN_SHORT : TRIAL_AGAIN_LONG,
 				     .way = trial->way };
 	return false;
@@ -82,7 +91,8 @@ void hk__trial_end(struct hk__trial *trial, uint64_t start)
 		return;
 	uint64_t took = hk__now_ns() - start;
 	uint64_t *best = &trial->best_ns[trial->calls % HK__WAY_COUNT];
-	if (trial->calls >= TRIAL_WARM && (!*best || took < *best))
+	bool is_warm = trial->calls >= (trial_is_short(trial) ? TRIAL_WARM : TRIAL_WARM_LONG);
+	if (is_warm && (!*best || took < *best))
 		*best = took;
 	trial->calls++;
 }

@@ -178,6 +178,12 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 		status = hk__mux_open(&spec, &world->mux);
 	}
 	world->net = world->mux ? world->mux : world->tcp ? world->tcp : world->shm;
+	if (world->tcp) {
+		/* A look at sockets is a system call: it may as well give the core away. */
+		world->looks = 8;
+		world->spins = 8;
+		world->yields = 2000;
+	}
 	return status;
 }
 

@@ -98,9 +98,13 @@ double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo
 	if (view->nodes <= 1)
 		return price + link_ns(&view->near, steps, sent * bytes);
 	double per_node = (double)view->n / view->nodes;
-	if (!algo->nodes)
-		/* Flat: every message may cross, and a machine's ranks share its way out. */
-		return price + link_ns(&view->far, steps, sent * bytes * per_node);
+	if (!algo->nodes) {
+		/* Flat: peers are anywhere, and a machine's ranks share its way out. */
+		double crossing = sent * (view->n - per_node) / (view->n - 1);
+
+		return price + link_ns(&view->far, steps, crossing * bytes * per_node) +
+		       link_ns(&view->near, 0, (sent - crossing) * bytes);
+	}
 	/* The part inside a machine is what one machine alone would do. */
 	uint32_t inside = view->n / view->nodes;
 	double steps_near = hk__formula(algo->steps, inside, 1);

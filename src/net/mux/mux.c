@@ -18,7 +18,7 @@ struct mux {
 };
 
 /* A look at sockets is a system call; memory is looked at far more often. */
-#define MUX_FAR_EVERY 8u
+#define MUX_FAR_EVERY 2u
 
 /* Without a descriptor of the near net nobody sleeps long. */
 #define MUX_BLIND_NS UINT64_C(200000)

@@ -154,6 +154,14 @@ enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
 		chan->line = NULL; /* closed between two looks: another one may come */
 	if (!chan->line)
 		return HK_OK;
+	/* Closed, and its room used again: then it is another's. */
+	uint64_t at = place.at;
+	if (!hk__shm_entry_find(chan->peer, shm->base.rank, &spec->key, &place, NULL) ||
+	    place.at != at) {
+		atomic_store(&chan->line->state, CHAN_NEW);
+		chan->line = NULL;
+		return HK_OK;
+	}
 	atomic_store_explicit(&chan->line->word_at, (uint64_t)(uintptr_t)&shm->word,
 			      memory_order_relaxed);
 	atomic_store_explicit(&chan->line->word, shm->word, memory_order_relaxed);
