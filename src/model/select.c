@@ -105,12 +105,16 @@ double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo
 		return price + link_ns(&view->far, steps, crossing * bytes * per_node) +
 		       link_ns(&view->near, 0, (sent - crossing) * bytes);
 	}
-	/* The part inside a machine is what one machine alone would do. */
+	/*
+	 * The part inside a machine is what one machine alone would do. Across, the
+	 * ranks of a machine share its way out, unless one of them speaks for all.
+	 */
 	uint32_t inside = view->n / view->nodes;
 	double steps_near = hk__formula(algo->steps, inside, 1);
 	double sent_near = hk__formula(algo->sent, inside, 1);
+	double speakers = algo->uneven ? 1 : per_node;
 	return price + link_ns(&view->near, steps_near, sent_near * bytes) +
-	       link_ns(&view->far, steps - steps_near, (sent - sent_near) * bytes * per_node);
+	       link_ns(&view->far, steps - steps_near, (sent - sent_near) * bytes * speakers);
 }
 
 void hk__select(const struct hk__fabric_view *view, enum hk_coll coll, double bytes,
