@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+void cli_one_line(char *text)
+{
+	for (char *c = text; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+}
+
 int cli_wrong(const char *command, const char *fmt, ...)
 {
 	char text[HK_WHY_MAX];
@@ -17,10 +24,7 @@ int cli_wrong(const char *command, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	/* One line, whatever bytes an argument or a file name is made of. */
-	for (char *c = text; *c; c++)
-		if (iscntrl((unsigned char)*c))
-			*c = '?';
+	cli_one_line(text);
 	fflush(stdout);
 	fprintf(stderr, "hocket%s%s: %s\n", command ? " " : "", command ? command : "", text);
 	return CLI_WRONG;

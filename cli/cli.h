@@ -75,6 +75,8 @@ bool cli_args_parse(struct cli_args *args, const char *command, unsigned takes, 
 void cli_args_fini(struct cli_args *args);
 
 /* "hocket COMMAND: message" (NULL: no command) and CLI_WRONG, for `return`. */
+/* Makes one line of a text, whatever bytes an argument or a file name is made of. */
+void cli_one_line(char *text);
 int cli_wrong(const char *command, const char *fmt, ...) HK_PRINTF(2, 3);
 
 /* What getopt_long complains about, ':' or '?', at that word. */

@@ -11,7 +11,6 @@
  */
 #include "run_launch.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -40,10 +39,7 @@ void run_launch_say(struct launch *launch, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	/* One line, as cli_wrong. */
-	for (char *c = text; *c; c++)
-		if (iscntrl((unsigned char)*c))
-			*c = '?';
+	cli_one_line(text);
 	char *line = run_text("hocket run: %s\n", text);
 	run_output_say(&launch->output, line, strlen(line));
 	free(line);

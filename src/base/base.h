@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * base.h - what every other folder stands on: assertions, memory, one growable
- * array, one hash, bit arithmetic, and one-line messages.
+ * array, one hash, bit arithmetic, one clock, and one-line messages.
  *
  * Owns no state. All memory goes through struct hk_alloc, so that a test can
  * make the N-th allocation fail.
@@ -37,6 +37,10 @@ void hk__text_add(struct hk__text *text, const char *fmt, ...) HK_PRINTF(2, 3);
 
 /* Equal but for case, '-' and '_'. */
 bool hk__name_equal(const char *a, const char *b);
+
+/* ---- time ---- */
+
+uint64_t hk__now_ns(void);	/* since some time in the past; for deadlines */
 
 /* ---- option structs ---- */
 

@@ -359,16 +359,6 @@ static bool chunk_move(const struct hk__program *program, const struct bound_lan
 
 /* ---- steps ---- */
 
-static bool step_dependency_over(const struct hk__program *program, const struct bound_lane *lane,
-				 const struct hk_after *after)
-{
-	if (after->lane == HK_NONE)
-		return true;
-	const struct bound_lane *other = &program->lanes[after->lane];
-	return other->slice > lane->slice ||
-	       (other->slice == lane->slice && other->at > after->step);
-}
-
 /* What a step sends: as much as it received, or what its source holds; and how wide. */
 static uint32_t step_send_bytes(const struct hk__program *program, const struct bound_lane *lane,
 				struct cargo *cargo)
@@ -544,7 +534,7 @@ static enum hk_status step_perform(const struct hk__program *program, struct bou
 	enum hk_status status = HK_OK;
 	bool done = false;
 
-	if (!step_dependency_over(program, lane, &step->after))
+	if (!lane_ready(program, lane, &step->after))
 		return HK_INPROGRESS;
 	if (step_can_take(program, step)) {
 		if (!lane->taken)

@@ -84,9 +84,6 @@ void hk__program_restart(struct hk__program *program, const void *in, void *out)
 /* Moves what can be moved. HK_OK: over. HK_INPROGRESS: call again. */
 enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out);
 
-/* Parts the chunks of the operation that runs are cut in. */
-uint32_t hk__program_slices(const struct hk__program *program);
-
 /* Where it stands, in a few words, for messages: "lane 0 step 3 waits for rank 2". */
 void hk__program_describe(const struct hk__program *program, struct hk__text *text);
 

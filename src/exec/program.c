@@ -466,8 +466,3 @@ enum hk_status hk__program_start(struct hk__program *program, const struct hk__c
 	}
 	return status;
 }
-
-uint32_t hk__program_slices(const struct hk__program *program)
-{
-	return program->nslices;
-}

@@ -37,7 +37,6 @@ struct bound_lane {
 	uint32_t slice;
 	uint32_t at;
 	bool taken;			/* the message of its step is in its place already */
-	uint32_t taken_kind;
 };
 
 /* A buffer of the rank: where its slots begin, in elements. */
@@ -98,6 +97,17 @@ enum hk_status hk__program_lost(const struct hk__program *program, const struct 
 static inline uint32_t message_head(uint32_t count)
 {
 	return count > 1 ? (count * 4 + 15) / 16 * 16 : 0;
+}
+
+/* Whether the step that one of this lane has to wait for is over, in its slice. */
+static inline bool lane_ready(const struct hk__program *program, const struct bound_lane *lane,
+				 const struct hk_after *after)
+{
+	if (after->lane == HK_NONE)
+		return true;
+	const struct bound_lane *other = &program->lanes[after->lane];
+	return other->slice > lane->slice ||
+	       (other->slice == lane->slice && other->at > after->step);
 }
 
 /* Elements of an operation's in or out, all slots together. */

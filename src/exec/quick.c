@@ -84,11 +84,6 @@ static inline void copy_few(char *dst, const char *src, size_t bytes)
 		memmove(dst, src, bytes);
 }
 
-static enum hk_status quick_lost(const struct hk__program *program, const struct bound_step *bound)
-{
-	return hk__program_lost(program, bound);
-}
-
 /* A step that receives; message and slot (if it sends) are there. */
 static enum hk_status quick_receive(const struct hk__program *program,
 				    const struct bound_step *bound,
@@ -103,7 +98,7 @@ static enum hk_status quick_receive(const struct hk__program *program,
 	if (len * program->size != message->len || message->kind != KIND_PLAIN ||
 	    (adds && place_len(&bound->src) != len) ||
 	    (keeps && !place_take(program, &bound->dst, len)) || (len && !first))
-		return quick_lost(program, bound);
+		return hk__program_lost(program, bound);
 	if (adds && len) {
 		uint64_t entered = hk__reduce_enter();
 
@@ -133,14 +128,14 @@ static enum hk_status quick_local(const struct hk__program *program, const struc
 	char *dst = place_at(program, &bound->dst);
 	if (bound->step.op == HK_OP_REDUCE) {
 		if (place_len(&bound->dst) != len)
-			return quick_lost(program, bound);
+			return hk__program_lost(program, bound);
 		uint64_t entered = hk__reduce_enter();
 		program->reduce->fold(dst, dst, src, len);
 		hk__reduce_leave(entered);
 		return HK_OK;
 	}
 	if (!place_take(program, &bound->dst, len))
-		return quick_lost(program, bound);
+		return hk__program_lost(program, bound);
 	copy_few(dst, src, len * program->size);
 	return HK_OK;
 }
@@ -181,14 +176,6 @@ static enum hk_status quick_step(const struct hk__program *program, const struct
 	return HK_OK;
 }
 
-static bool quick_ready(const struct hk__program *program, const struct hk_after *after)
-{
-	if (after->lane == HK_NONE)
-		return true;
-	const struct bound_lane *other = &program->lanes[after->lane];
-	return other->slice > 0 || other->at > after->step;
-}
-
 enum hk_status hk__quick_poll(struct hk__program *program, bool *moved_out)
 {
 	for (uint32_t l = 0; l < program->nlanes; l++) {
@@ -196,7 +183,7 @@ enum hk_status hk__quick_poll(struct hk__program *program, bool *moved_out)
 
 		while (lane->at < lane->nsteps && !lane->slice) {
 			const struct bound_step *bound = &lane->steps[lane->at];
-			enum hk_status status = quick_ready(program, &bound->step.after)
+			enum hk_status status = lane_ready(program, lane, &bound->step.after)
 							? quick_step(program, bound)
 							: HK_INPROGRESS;
 

@@ -5,14 +5,6 @@
 #include <sched.h>
 #include <time.h>
 
-uint64_t hk__now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static enum hk_status wait_left(struct hk__wait *wait, uint64_t *left_out)
 {
 	uint64_t now = hk__now_ns();

@@ -20,8 +20,6 @@ struct hk__wait {
 	uint32_t pieces;		/* looks that found parts of messages alone */
 };
 
-uint64_t hk__now_ns(void);
-
 /* Far away where somebody means for ever. */
 static inline uint64_t hk__deadline_ns(uint64_t now, uint64_t timeout_ns)
 {

@@ -243,13 +243,14 @@ enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll, uint64
 			       enum hk_type type, struct hk_choice *choice_out)
 {
 	struct hk_request request = { .group = group, .coll = coll };
-	struct hk_algo_info algo;
 
 	if (!group || !choice_out || coll >= HK_COLL_COUNT || !hk_type_size(type))
 		return HK_EINVAL;
 	request.call.sizes.count = count;
 	request.call.type = type;
-	hk__group_select(group, coll, class_bytes(hk__request_class(&request)), &algo);
-	*choice_out = (struct hk_choice){ algo.name, group->world->net->ops->name };
+	hk__world_lock(group->world); /* a progress thread chooses too */
+	*choice_out = (struct hk_choice){ group_choose(group, coll, hk__request_class(&request)),
+					  group->world->net->ops->name };
+	hk__world_unlock(group->world);
 	return HK_OK;
 }

@@ -79,7 +79,7 @@ static enum hk_status knock(struct follow *follow, const struct hk__place *place
 {
 	unsigned char hello[HK__HELLO_BYTES];
 	struct hk__claim claim = { follow->spec->key, "meet", hello, sizeof(hello) };
-	uint64_t deadline_ns = hk__line_now() + follow->patience_ns;
+	uint64_t deadline_ns = hk__now_ns() + follow->patience_ns;
 
 	if (deadline_ns > follow->deadline_ns)
 		deadline_ns = follow->deadline_ns;
@@ -141,7 +141,7 @@ static enum hk_status follow_find(struct follow *follow)
 		if (follow->patience_ns < PATIENCE_MAX_NS)
 			follow->patience_ns *= 2;
 		hk__line_pause(&pause_ns, follow->deadline_ns);
-	} while (hk__line_now() < follow->deadline_ns);
+	} while (hk__now_ns() < follow->deadline_ns);
 	return follow_too_late(follow);
 }
 

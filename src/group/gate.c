@@ -247,7 +247,7 @@ static void stranger_begin(struct hk__gate *gate, int fd)
 	hk_assert(visitor->fd < 0);
 	gate->free = visitor->next_free;
 	*visitor = (struct visitor){ .fd = fd,
-				     .deadline_ns = hk__line_now() + STRANGER_NS,
+				     .deadline_ns = hk__now_ns() + STRANGER_NS,
 				     .own_len = HK__GREETING_BYTES };
 	gate->nstrangers++;
 	if (visitor->deadline_ns < gate->expiry_ns)
@@ -287,7 +287,7 @@ static enum hk_status gate_accept(struct hk__gate *gate)
 
 static void strangers_expire(struct hk__gate *gate)
 {
-	uint64_t now = hk__line_now();
+	uint64_t now = hk__now_ns();
 
 	if (now < gate->expiry_ns)
 		return;
@@ -419,7 +419,7 @@ enum hk_status hk__gate_next(struct hk__gate *gate, uint64_t deadline_ns,
 				return status;
 		}
 		strangers_expire(gate);
-		if (hk__line_now() >= deadline_ns) {
+		if (hk__now_ns() >= deadline_ns) {
 			event_out->what = HK__GATE_TIMEOUT;
 			return HK_OK;
 		}

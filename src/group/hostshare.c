@@ -372,7 +372,7 @@ static enum hk_status share_follow(struct share *share)
 	enum hk_status status;
 
 	while ((status = share_ask(share, &place)) == HK_INPROGRESS) {
-		if (hk__line_now() >= share->deadline_ns) {
+		if (hk__now_ns() >= share->deadline_ns) {
 			status = HK_ETIMEDOUT;
 			break;
 		}

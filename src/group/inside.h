@@ -286,8 +286,8 @@ enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *reques
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
 enum hk_status hk__group_failed(struct hk_group *group);
 void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text);
-enum hk_status hk__group_refuse(struct hk_group *group, enum hk_status status, const char *fmt, ...)
-	HK_PRINTF(3, 4);
+/* Formats the reason into the group's why and returns status, for `return`. */
+#define hk__group_refuse(group, status, ...) hk__why(&(group)->why, status, __VA_ARGS__)
 
 /* agree.c */
 bool hk__stage_wanted(const struct hk_request *request);

@@ -94,21 +94,21 @@ static enum hk_status gate_failed(struct lead *lead, int error)
 
 static enum hk_status gate_open(struct lead *lead)
 {
-	uint64_t until_ns = hk__line_now() + BIND_NS, pause_ns = 0;
+	uint64_t until_ns = hk__now_ns() + BIND_NS, pause_ns = 0;
 	enum hk_status status;
 
 	if (until_ns > lead->deadline_ns)
 		until_ns = lead->deadline_ns;
 	/* A name may become known only after its host is up. */
 	while ((status = hk__places_find(lead->spec, &lead->why, &lead->places)) != HK_OK) {
-		if (hk__line_now() >= until_ns)
+		if (hk__now_ns() >= until_ns)
 			return status;
 		hk__line_pause(&pause_ns, until_ns);
 	}
 	while (!gate_try(lead)) {
 		int error = errno;
 
-		if (error != EADDRINUSE || hk__line_now() >= until_ns)
+		if (error != EADDRINUSE || hk__now_ns() >= until_ns)
 			return gate_failed(lead, error);
 		hk__line_pause(&pause_ns, until_ns);
 	}
@@ -279,7 +279,7 @@ static enum hk_status answer_make(struct lead *lead, enum hk_status status, size
 /* Says why there will be no group to all who are there, or come in a moment. */
 static void lead_dissolve(struct lead *lead, enum hk_status status)
 {
-	uint64_t until_ns = hk__line_now() + LINGER_NS;
+	uint64_t until_ns = hk__now_ns() + LINGER_NS;
 	uint32_t left = 0, told = 0;
 	struct hk_why why = lead->why;
 

@@ -16,17 +16,9 @@ const unsigned char hk__line_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 1 };
 
 /* ---- time ---- */
 
-uint64_t hk__line_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * HK__SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 int hk__line_left_ms(uint64_t deadline_ns)
 {
-	uint64_t now = hk__line_now();
+	uint64_t now = hk__now_ns();
 	uint64_t left = deadline_ns > now ? (deadline_ns - now + HK__MS_NS - 1) / HK__MS_NS : 0;
 
 	return left > INT32_MAX ? INT32_MAX : (int)left;
@@ -34,7 +26,7 @@ int hk__line_left_ms(uint64_t deadline_ns)
 
 void hk__line_pause(uint64_t *pause_ns, uint64_t deadline_ns)
 {
-	uint64_t now = hk__line_now();
+	uint64_t now = hk__now_ns();
 
 	if (*pause_ns < PAUSE_MIN_NS)
 		*pause_ns = PAUSE_MIN_NS;

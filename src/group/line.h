@@ -19,7 +19,6 @@
 #define HK__MS_NS UINT64_C(1000000)
 
 /* Deadlines are moments of this clock, which only goes forward. */
-uint64_t hk__line_now(void);
 /* For poll and epoll_wait: rounded up, 0 if it is over. */
 int hk__line_left_ms(uint64_t deadline_ns);
 

@@ -13,16 +13,6 @@
 
 /* ---- failure ---- */
 
-enum hk_status hk__group_refuse(struct hk_group *group, enum hk_status status, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(group->why.text, sizeof(group->why.text), fmt, args);
-	va_end(args);
-	return status;
-}
-
 static void request_over(struct hk_request *request, enum hk_status status)
 {
 	static const uint64_t one = 1;

@@ -136,7 +136,7 @@ enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *wh
 	if (!boot.peers)
 		return hk__why(why, HK_ENOMEM, "no memory for a table of %u ranks", boot.n);
 	uint64_t timeout_ns = spec->timeout_ns < TIMEOUT_MAX_NS ? spec->timeout_ns : TIMEOUT_MAX_NS;
-	status = meet(spec, hk__line_now() + timeout_ns, why, &boot);
+	status = meet(spec, hk__now_ns() + timeout_ns, why, &boot);
 	if (status != HK_OK)
 		hk__boot_leave(&boot);
 	else

@@ -268,9 +268,9 @@ static void process_check(const struct hk__boot *boot)
 					     boot->peers[boot->rank].local * SEGMENT_BYTES + 64);
 	*own = boot->rank + 1;
 	atomic_fetch_add(count, 1);
-	uint64_t deadline = hk__line_now() + 60 * SECOND;
+	uint64_t deadline = hk__now_ns() + 60 * SECOND;
 	while (atomic_load(count) < boot->nlocal) {
-		CHECK(hk__line_now() < deadline);
+		CHECK(hk__now_ns() < deadline);
 		usleep(500);
 	}
 	for (uint32_t l = 0; l < boot->nlocal; l++)
@@ -302,7 +302,7 @@ static void processes_run(uint32_t n, uint32_t nnodes)
 	members_init(1);
 	struct hk__boot_spec spec = members[0].spec;
 	spec.n = n;
-	begin = hk__line_now();
+	begin = hk__now_ns();
 	for (uint32_t r = 0; r < n; r++) {
 		pid_t child = fork();
 
@@ -319,7 +319,7 @@ static void processes_run(uint32_t n, uint32_t nnodes)
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	}
 	printf("%u processes on %u hosts: %.3f s\n", n, nnodes,
-	       (double)(hk__line_now() - begin) / (double)SECOND);
+	       (double)(hk__now_ns() - begin) / (double)SECOND);
 }
 
 TEST(processes_64)

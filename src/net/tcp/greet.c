@@ -118,7 +118,7 @@ void hk__tcp_greet_end_all(struct tcp *tcp)
 void hk__tcp_greet_again(struct tcp_link *link, const char *what)
 {
 	struct tcp *tcp = link->tcp;
-	uint64_t now = hk__tcp_now();
+	uint64_t now = hk__now_ns();
 	uint64_t limit = tcp->spec.connect_timeout_ns ? tcp->spec.connect_timeout_ns : TRY_FOR_NS;
 
 	if (!link->failed_since)
@@ -157,7 +157,7 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 	greet->link = link;
 	memcpy(greet->where, link->where, TCP_WHERE_MAX);
 	/* How long a host that answers nothing is waited for. */
-	greet->late = hk__tcp_now() +
+	greet->late = hk__now_ns() +
 		      (tcp->spec.connect_timeout_ns ? tcp->spec.connect_timeout_ns : TRY_FOR_NS);
 	return HK_OK;
 }
@@ -190,7 +190,7 @@ static enum hk_status greet_accepted(struct tcp *tcp, int fd, const struct socka
 	if (status != HK_OK)
 		return status;
 	hk__tcp_where(addr, greet->where);
-	greet->late = hk__tcp_now() + GREET_LATE_NS;
+	greet->late = hk__now_ns() + GREET_LATE_NS;
 	hk__auth_nonce(greet->auth.accepts);
 	wire_put_magic(greet->out);
 	memcpy(greet->out + 8, greet->auth.accepts, HK__NONCE_BYTES);
@@ -212,7 +212,7 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
 			/* Looked at again in a while: to be told now would not help. */
 			(void)hk__tcp_watch(tcp, tcp->listen_fd, 0, &tcp->listens, false);
-			tcp->full_until = hk__tcp_now() + FULL_NS;
+			tcp->full_until = hk__now_ns() + FULL_NS;
 			hk__why(&tcp->base.why, HK_EIO, "rank %u can take no connection: %s",
 				tcp->base.rank, strerror(errno)); /* NOLINT(concurrency-*) */
 			return;
@@ -279,7 +279,7 @@ static const char *greet_hello(struct tcp *tcp, struct tcp_greet *greet)
 	greet->out_sent = 0;
 	greet->out_len = WIRE_CLAIM_BYTES;
 	greet->in_need = WIRE_ANSWER_BYTES;
-	greet->late = hk__tcp_now() + ANSWER_LATE_NS;
+	greet->late = hk__now_ns() + ANSWER_LATE_NS;
 	greet->stage = GREET_ANSWER;
 	return NULL;
 }

@@ -203,8 +203,6 @@ static inline struct tcp_chan *tcp_chan_of(struct hk_chan *chan)
 	return (struct tcp_chan *)chan;
 }
 
-uint64_t hk__tcp_now(void);
-
 /* ---- addr.c ---- */
 
 void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE_MAX]);

@@ -25,14 +25,6 @@
 #define TCP_LINGER_NS UINT64_C(2000000000)
 #define TCP_LINGER_LOOK_NS UINT64_C(200000)
 
-uint64_t hk__tcp_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* ---- events ---- */
 
 static void tcp_event(struct tcp *tcp, const struct epoll_event *event)
@@ -71,7 +63,7 @@ static void tcp_timers(struct tcp *tcp, bool sleeps)
 
 	if (!tcp->greets && !tcp->trying.count && !tcp->full_until)
 		return;
-	uint64_t next = hk__tcp_greet_timers(tcp, hk__tcp_now());
+	uint64_t next = hk__tcp_greet_timers(tcp, hk__now_ns());
 	hk__tcp_greet_sweep(tcp);
 	if (!sleeps || !next)
 		return;
@@ -189,10 +181,10 @@ static bool tcp_unsent(const struct tcp *tcp)
  */
 static void tcp_linger(struct tcp *tcp)
 {
-	uint64_t deadline = hk__tcp_now() + TCP_LINGER_NS;
+	uint64_t deadline = hk__now_ns() + TCP_LINGER_NS;
 
 	hk__tcp_credits_write(tcp, true);
-	while (tcp_unsent(tcp) && hk__tcp_now() < deadline) {
+	while (tcp_unsent(tcp) && hk__now_ns() < deadline) {
 		tcp->round++;
 		if (tcp_look(tcp, TCP_LINGER_LOOK_NS) != HK_OK)
 			return;
