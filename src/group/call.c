@@ -304,24 +304,34 @@ static struct hk__recent *asked_recent(struct hk_group *group, const struct aske
 	return &group->recent[asked->coll][asked->root % HK__RECENT];
 }
 
+/* Whether its buffers are there, and apart, or in place, as those of the recent call. */
+static bool asked_placed_like(const struct asked *asked, const struct hk__recent *recent)
+{
+	uintptr_t in = (uintptr_t)asked->in, out = (uintptr_t)asked->out;
+
+	if ((!in && recent->in_bytes) || (!out && recent->out_bytes))
+		return false;
+	if (recent->inplace)
+		return out - in == recent->apart;
+	return in >= out + recent->out_bytes || out >= in + recent->in_bytes || !recent->in_bytes ||
+	       !recent->out_bytes;
+}
+
 static bool asked_like(const struct asked *asked, const struct hk__recent *recent)
 {
 	const struct hk__call *call = &recent->call;
-	uintptr_t in = (uintptr_t)asked->in, out = (uintptr_t)asked->out;
 
 	return recent->program && asked->count == call->sizes.count && asked->type == call->type &&
 	       asked->op == call->op && asked->root == recent->root && !asked->counts &&
-	       !asked->in_counts && (in || !recent->in_bytes) && (out || !recent->out_bytes) &&
-	       (in >= out + recent->out_bytes || out >= in + recent->in_bytes ||
-		!recent->in_bytes || !recent->out_bytes) &&
+	       !asked->in_counts && asked_placed_like(asked, recent) &&
 	       hk__program_like(recent->program, call) &&
 	       (!recent->trial || hk__trial_fresh(recent->trial));
 }
 
 /*
- * A call without options, like the one before, out of place, while nothing else
- * goes on in the world: its program is known and starts at once. It ends here if
- * it ends soon; else it becomes a request, begun, and waits as all do.
+ * A call without options, like the one before, while nothing else goes on in the
+ * world: its program is known and starts at once. It ends here if it ends soon;
+ * else it becomes a request, begun, and waits as all do.
  */
 static enum hk_status collective_again(struct hk_group *group, const struct asked *asked)
 {
@@ -361,7 +371,7 @@ static void collective_remember(struct hk_group *group, const struct asked *aske
 	if (asked->counts || asked->in_counts || asked->coll == HK_COLL_BARRIER)
 		return;
 	recent->program = NULL;
-	if (request->algo || request->plan || request->inplace || group->check ||
+	if (request->algo || request->plan || group->check ||
 	    (request->trial && !request->trial->decided))
 		return;
 	if (hk__group_bind(group, (struct hk_request *)request, &recent->program) != HK_OK)
@@ -372,6 +382,8 @@ static void collective_remember(struct hk_group *group, const struct asked *aske
 	recent->trial = request->trial;
 	recent->in_bytes = in_len * hk_type_size(asked->type);
 	recent->out_bytes = out_len * hk_type_size(asked->type);
+	recent->inplace = request->inplace;
+	recent->apart = (uintptr_t)asked->out - (uintptr_t)asked->in;
 }
 
 static enum hk_status collective(struct hk_group *group, const struct asked *asked,

@@ -208,6 +208,8 @@ struct hk__recent {
 	struct hk__call call;
 	uint32_t root;
 	uint64_t in_bytes, out_bytes;
+	bool inplace;
+	uintptr_t apart;		/* of `in` from `out`, if in place */
 	struct hk__trial *trial;	/* NULL: too small to matter */
 };
 
