@@ -84,7 +84,7 @@ enum hk_status hk__shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *
 	}
 	chan_place(chan, own, at);
 	for (uint32_t i = 0; i < spec->slots; i++)
-		atomic_store_explicit(head_mark(chan->heads + (size_t)i * SHM_LINE), 0,
+		atomic_store_explicit(head_mark(chan->heads + (size_t)i * SHM_HEAD), 0,
 				      memory_order_relaxed);
 	memset(chan->line, 0, sizeof(*chan->line)); /* nobody knows of it yet */
 	hk__shm_entry_write(entry, spec, at);

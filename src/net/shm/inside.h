@@ -13,13 +13,15 @@
  *
  *	| taken: messages released so far, state | head 0 | head 1 | ... | bulk 0 | ...
  *
- * A slot is a head, one line of 64 bytes, and bulk, pages for a larger message:
+ * A slot is a head, a few lines, and bulk, pages for a larger message:
  *
- *	| mark (8 bytes) | up to 56 bytes, or nothing |
+ *	| mark (8 bytes) | up to 632 bytes, or nothing |
  *
- * Heads lie together, so that small messages, however many, use little memory.
+ * Heads lie together, so that small messages, however many, use little memory,
+ * and not in lines next to each other, which processors fetch in pairs: who looks
+ * for one message would take the line of the next from its writer.
  * The mark holds the number of the message, its length and kind; it is written
- * last, so a small message is complete in the very line that announces it. The
+ * last, so a small message is complete with the line that announces it. The
  * sender keeps its own count and looks at `taken` only when its slots run out.
  *
  * A segment may end in a heap. A message that lies in the heap of its sender is
@@ -54,7 +56,8 @@
 #define SHM_MAGIC 0x686b7368u /* "hksh" */
 #define SHM_LINE 64u
 #define SHM_PAGE 4096u
-#define SHM_INLINE 56u /* bytes that fit beside the mark */
+#define SHM_HEAD 640u
+#define SHM_INLINE (SHM_HEAD - 8u) /* bytes that fit beside the mark */
 #define SHM_ENTRIES 4096u
 
 /* A mark: number of the message << 32 | lent | kind | length. */
@@ -236,7 +239,7 @@ static inline size_t chan_heads_bytes(const struct hk_chan_spec *spec)
 {
 	size_t align = chan_align(spec->slot_bytes);
 
-	return (SHM_LINE + (size_t)SHM_LINE * spec->slots + align - 1) / align * align;
+	return (SHM_LINE + (size_t)SHM_HEAD * spec->slots + align - 1) / align * align;
 }
 
 static inline size_t chan_bytes(const struct hk_chan_spec *spec)

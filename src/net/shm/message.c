@@ -8,7 +8,7 @@
 
 static inline char *chan_head(const struct shm_chan *chan)
 {
-	return chan->heads + (size_t)chan->next * SHM_LINE;
+	return chan->heads + (size_t)chan->next * SHM_HEAD;
 }
 
 /* The next message is in the next slot. */
@@ -22,7 +22,7 @@ static inline void chan_advance(struct shm_chan *chan)
 /* Where the next message lies, if it has len bytes. */
 static inline char *chan_data(const struct shm_chan *chan, uint32_t len)
 {
-	return len <= SHM_INLINE ? chan_head(chan) + (SHM_LINE - SHM_INLINE)
+	return len <= SHM_INLINE ? chan_head(chan) + (SHM_HEAD - SHM_INLINE)
 				 : chan->bulk + chan->next * chan->stride;
 }
 
