@@ -295,7 +295,7 @@ static uint64_t program_longest(const struct hk_plan *plan, const struct hk__cal
  * finer where sums wait for their operands.
  */
 #define SLICES_WANTED 4u
-#define SLICES_WANTED_OF_SUMS 16u
+#define SLICES_WANTED_OF_SUMS 8u
 
 /* How many slices, and how long they are. */
 static enum hk_status program_slice(struct hk__program *program)
