@@ -12,7 +12,7 @@
 #ifndef HK_CLI_BENCH_H
 #define HK_CLI_BENCH_H
 
-#include "cli.h"
+#include "ranks.h"
 
 #define BENCH_RANKS_MAX 1024u
 
@@ -152,8 +152,6 @@ int bench_rank_run(struct bench_rank *rank);
 
 /* ---- bench_start ---- */
 
-/* Whether a launcher made this process a rank. */
-bool bench_is_launched(void);
 int bench_start_processes(const struct bench_spec *spec);
 int bench_start_threads(const struct bench_spec *spec);
 /* Joins the launcher's group; its size is only known then, and spec is completed. */
