@@ -150,6 +150,13 @@ void bench_report_end(struct bench_report *report, const char *why);
 /* Measures all that was asked for; CLI_DONE, or CLI_FAILED with rank->why. */
 int bench_rank_run(struct bench_rank *rank);
 
+/* The same in parts: buffers; one call, by rank->opts; no buffers. */
+bool bench_rank_open(struct bench_rank *rank);
+enum hk_status bench_rank_measure(struct bench_rank *rank, const struct bench_case *c,
+				  struct bench_half *half_out);
+void bench_rank_failed(struct bench_rank *rank, enum hk_status status);
+void bench_rank_close(struct bench_rank *rank);
+
 /* ---- bench_start ---- */
 
 int bench_start_processes(const struct bench_spec *spec);

@@ -101,8 +101,8 @@ static enum hk_status check(struct bench_rank *rank, const struct bench_case *c,
 	return status == HK_OK ? sum_wrong(rank, bench_case_wrong(rank, c), wrong_out) : status;
 }
 
-static enum hk_status measure(struct bench_rank *rank, const struct bench_case *c,
-			      struct bench_half *half_out)
+enum hk_status bench_rank_measure(struct bench_rank *rank, const struct bench_case *c,
+				  struct bench_half *half_out)
 {
 	const struct bench_spec *spec = rank->spec;
 	struct bench_half half = { .measured = true };
@@ -165,10 +165,10 @@ static enum hk_status run_row(struct bench_rank *rank, struct bench_case *c)
 	enum hk_status status = row_algo(rank, &row, &inplace);
 
 	if (status == HK_OK)
-		status = measure(rank, c, &row.half[0]);
+		status = bench_rank_measure(rank, c, &row.half[0]);
 	if (status == HK_OK && inplace && bench_coll_inplace(c->coll)) {
 		c->inplace = true;
-		status = measure(rank, c, &row.half[1]);
+		status = bench_rank_measure(rank, c, &row.half[1]);
 	}
 	if (status == HK_OK && rank->report)
 		bench_report_row(rank->report, &row);
@@ -266,12 +266,10 @@ static enum hk_status run_all(struct bench_rank *rank)
 	return status;
 }
 
-int bench_rank_run(struct bench_rank *rank)
+bool bench_rank_open(struct bench_rank *rank)
 {
 	const struct bench_spec *spec = rank->spec;
 	size_t bytes = bench_buffer_bytes(spec);
-	struct bench_report report = { 0 };
-	enum hk_status status = HK_OK;
 
 	rank->opts = (struct hk_opts)HK_OPTS_INIT;
 	rank->opts.algo = spec->algo;
@@ -279,19 +277,37 @@ int bench_rank_run(struct bench_rank *rank)
 	rank->table = malloc(BENCH_PERIOD * BENCH_ELEMENT_MAX);
 	if (!rank->table)
 		snprintf(rank->why, sizeof(rank->why), "%s", hk_status_text(HK_ENOMEM));
-	else if (take_buffer(rank, bytes, &rank->mem[0]) && take_buffer(rank, bytes, &rank->mem[1]))
-		status = report_begin(rank, &report);
-	if (!rank->why[0] && status == HK_OK)
-		status = run_all(rank);
-	if (status != HK_OK) {
-		const char *why = hk_group_why(rank->group);
+	return rank->table && take_buffer(rank, bytes, &rank->mem[0]) &&
+	       take_buffer(rank, bytes, &rank->mem[1]);
+}
 
-		snprintf(rank->why, sizeof(rank->why), "%s", why[0] ? why : hk_status_text(status));
-	}
-	if (rank->report)
-		bench_report_end(&report, rank->why[0] ? rank->why : NULL);
+void bench_rank_close(struct bench_rank *rank)
+{
 	give_buffer(rank, rank->mem[0]);
 	give_buffer(rank, rank->mem[1]);
 	free(rank->table);
+}
+
+void bench_rank_failed(struct bench_rank *rank, enum hk_status status)
+{
+	const char *why = hk_group_why(rank->group);
+
+	snprintf(rank->why, sizeof(rank->why), "%s", why[0] ? why : hk_status_text(status));
+}
+
+int bench_rank_run(struct bench_rank *rank)
+{
+	struct bench_report report = { 0 };
+	enum hk_status status = HK_OK;
+
+	if (bench_rank_open(rank))
+		status = report_begin(rank, &report);
+	if (!rank->why[0] && status == HK_OK)
+		status = run_all(rank);
+	if (status != HK_OK)
+		bench_rank_failed(rank, status);
+	if (rank->report)
+		bench_report_end(&report, rank->why[0] ? rank->why : NULL);
+	bench_rank_close(rank);
 	return rank->why[0] || report.wrong ? CLI_FAILED : CLI_DONE;
 }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure.c - times of calls on ranks of this machine, as `hocket bench` measures them. */
+#include "measure.h"
+
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ROUNDS_MAX 16u
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint64_t most_bytes(const struct measure_job *job)
+{
+	uint64_t most = 1;
+
+	for (size_t i = 0; i < job->ncells; i++)
+		most = job->cells[i].bytes > most ? job->cells[i].bytes : most;
+	return most;
+}
+
+static void show_progress(const struct measure_job *job, uint32_t round, size_t cell)
+{
+	if (job->progress)
+		fprintf(stderr, "\rhocket %s: %s, round %u of %u, %zu of %zu  ", job->command,
+			job->what, round + 1, job->rounds, cell + 1, job->ncells);
+}
+
+/* The algorithm a call without one would use. */
+static enum hk_status cell_choose(struct bench_rank *rank, struct measure_cell *cell,
+				  const struct bench_case *c)
+{
+	struct hk_choice choice;
+	enum hk_status status =
+		hk_group_choice(rank->group, cell->coll, c->count, rank->spec->type, &choice);
+
+	if (status == HK_OK && !cell->algo[0])
+		snprintf(cell->algo, sizeof(cell->algo), "%s", choice.algo);
+	return status;
+}
+
+static enum hk_status cell_measure(struct bench_rank *rank, struct measure_cell *cell,
+				   double *time_ns_out)
+{
+	struct bench_case c;
+	struct bench_half half;
+
+	bench_case_init(&c, rank->spec, cell->coll, cell->bytes);
+	enum hk_status status = cell_choose(rank, cell, &c);
+	if (status != HK_OK)
+		return status;
+	rank->opts.algo = cell->algo;
+	status = bench_rank_measure(rank, &c, &half);
+	cell->bytes = c.bytes;
+	*time_ns_out = half.time_us * 1e3;
+	return status;
+}
+
+static enum hk_status cells_measure(const struct measure_job *job, struct bench_rank *rank,
+				    double *times)
+{
+	enum hk_status status = HK_OK;
+
+	for (uint32_t round = 0; round < job->rounds && status == HK_OK; round++) {
+		for (size_t i = 0; i < job->ncells && status == HK_OK; i++) {
+			if (rank->rank == 0)
+				show_progress(job, round, i);
+			status = cell_measure(rank, &job->cells[i], &times[i * ROUNDS_MAX + round]);
+		}
+	}
+	if (rank->rank == 0 && job->progress)
+		fprintf(stderr, "\r%78s\r", "");
+	return status;
+}
+
+int measure_group(struct measure_job *job, struct cli_rank *own)
+{
+	struct bench_spec spec = { .n = job->n,
+				   .max_bytes = most_bytes(job),
+				   .type = HK_TYPE_FP32,
+				   .op = HK_REDOP_SUM,
+				   .warmup = 5 };
+	struct bench_rank rank = { .spec = &spec, .group = own->group, .rank = own->rank };
+	double *times = calloc(job->ncells, ROUNDS_MAX * sizeof(*times));
+	enum hk_status status = HK_ENOMEM;
+
+	if (job->rounds > ROUNDS_MAX)
+		job->rounds = ROUNDS_MAX;
+	if (times && bench_rank_open(&rank))
+		status = cells_measure(job, &rank, times);
+	if (status != HK_OK && !rank.why[0])
+		bench_rank_failed(&rank, status);
+	for (size_t i = 0; i < job->ncells && status == HK_OK; i++) {
+		qsort(&times[i * ROUNDS_MAX], job->rounds, sizeof(*times), by_value);
+		job->cells[i].time_ns = times[i * ROUNDS_MAX + job->rounds / 2];
+	}
+	bench_rank_close(&rank);
+	free(times);
+	snprintf(own->why, sizeof(own->why), "%s", rank.why);
+	return rank.why[0] ? CLI_FAILED : CLI_DONE;
+}
+
+static int rank_run(void *ctx, struct cli_rank *rank)
+{
+	struct measure_job job = *(struct measure_job *)ctx;
+	size_t bytes = job.ncells * sizeof(*job.cells);
+	struct measure_cell *shared = job.cells;
+
+	/* Each rank works on cells of its own; rank 0's are what the parent sees. */
+	job.cells = malloc(bytes);
+	if (!job.cells) {
+		snprintf(rank->why, sizeof(rank->why), "no memory for %zu cells", job.ncells);
+		return CLI_FAILED;
+	}
+	memcpy(job.cells, shared, bytes);
+	int status = measure_group(&job, rank);
+	if (rank->rank == 0)
+		memcpy(shared, job.cells, bytes);
+	free(job.cells);
+	return status;
+}
+
+int measure_here(struct measure_job *job)
+{
+	size_t bytes = job->ncells * sizeof(*job->cells);
+	struct measure_cell *own = job->cells;
+	struct measure_cell *shared =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct cli_ranks ranks = { .command = job->command,
+				   .n = job->n,
+				   .net = job->net,
+				   .pin = true,
+				   .run = rank_run,
+				   .ctx = job };
+
+	if (shared == MAP_FAILED) {
+		cli_wrong(job->command, "no memory for %zu cells", job->ncells);
+		return CLI_FAILED;
+	}
+	memcpy(shared, own, bytes);
+	job->cells = shared;
+	int status = cli_ranks_processes(&ranks);
+	memcpy(own, shared, bytes);
+	job->cells = own;
+	munmap(shared, bytes);
+	return status;
+}
