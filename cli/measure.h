@@ -28,6 +28,6 @@ struct measure_job {
 int measure_here(struct measure_job *job);
 
 /* By a group that is there already, all its ranks together; rank 0 has the times. */
-int measure_group(struct measure_job *job, struct cli_rank *rank);
+int measure_group(struct measure_job *job, struct cli_rank *own);
 
 #endif

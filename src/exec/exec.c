@@ -503,7 +503,7 @@ static enum hk_status step_reduce_lend(const struct hk__program *program, struct
 	struct piece dst = piece_of(program, lane->slice, &bound->step.dst, 0);
 	struct cargo cargo = { 0 };
 	bool lent;
-	void *slot;
+	void *slot = NULL;
 
 	*done_out = false;
 	if (program->wide ||

@@ -147,6 +147,7 @@ static enum hk_status group_bind_new(struct hk_group *group, const struct hk__bo
 						 .rank = group->rank,
 						 .alloc = group->alloc };
 
+		hk_assert(spec.plan); /* one of them is always there */
 		bound.inplace = spec.plan->inplace;
 		status = hk__program_create(&spec, &bound.program);
 		if (status != HK_OK)

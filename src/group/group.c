@@ -262,7 +262,7 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 	struct hk__world_spec spec = { .net = env.net,
 				       .timeout_ns = env.timeout_ns,
 				       .alloc = opts.alloc };
-	struct hk__world **worlds = hk__mem_zalloc(opts.alloc, nranks, sizeof(*worlds));
+	struct hk__world **worlds = hk__mem_zalloc(opts.alloc, nranks, sizeof(void *));
 	if (!worlds)
 		return hk__why(why, HK_ENOMEM, "no memory for %u ranks", nranks);
 	memset(groups_out, 0, nranks * sizeof(struct hk_group *));
@@ -272,7 +272,7 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 		if (status != HK_OK)
 			hk__why(why, status, "%s", hk_status_text(status));
 	}
-	hk__mem_free(opts.alloc, worlds, nranks, sizeof(*worlds));
+	hk__mem_free(opts.alloc, worlds, nranks, sizeof(void *));
 	return status;
 }
 

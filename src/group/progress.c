@@ -497,7 +497,8 @@ enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)
 		request->fd = eventfd(request->status != HK_INPROGRESS, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (request->fd < 0)
 			status = hk__group_refuse(request->group, HK_EIO,
-						  "cannot make an eventfd: %s", strerror(errno));
+						  "cannot make an eventfd: %s",
+						  strerrordesc_np(errno));
 	}
 	*fd_out = request->fd;
 	hk__world_unlock(world);

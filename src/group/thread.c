@@ -113,6 +113,8 @@ void hk__world_run(struct hk__world *world, void (*run)(void *ctx), void *ctx)
 	}
 	pthread_mutex_lock(&world->lock);
 	job.next = world->jobs;
+	/* Its end is waited for below. */
+	/* cppcheck-suppress autoVariables */
 	world->jobs = &job;
 	hk__net_kick(world->net);
 	while (!job.over)

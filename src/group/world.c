@@ -346,7 +346,7 @@ enum hk_status hk__world_create_threads(const struct hk__world_spec *spec, uint3
 {
 	bool shares = spec->net != HK__NET_TCP;
 	struct hk__commons *commons;
-	unsigned char key[HK__KEY_BYTES];
+	unsigned char key[HK__KEY_BYTES] = { 0 };
 	enum hk_status status = commons_create(spec->alloc, n, &commons);
 
 	if (status != HK_OK)

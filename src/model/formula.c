@@ -71,8 +71,8 @@ static double count_halvings(double x)
 {
 	double sum = 0;
 
-	for (double half = count_pow2(x) / 2; half >= 1; half /= 2)
-		sum += fmin(half, x - count_pow2(x));
+	for (uint64_t half = (uint64_t)count_pow2(x) / 2; half >= 1; half /= 2)
+		sum += fmin((double)half, x - count_pow2(x));
 	return sum;
 }
 

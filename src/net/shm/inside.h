@@ -257,21 +257,21 @@ enum hk_status hk__shm_chan_send(struct hk_net *net, const struct hk_chan_spec *
 				 struct hk_chan **chan_out);
 enum hk_status hk__shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
 				 struct hk_chan **chan_out);
-void hk__shm_chan_close(struct hk_chan *chan);
+void hk__shm_chan_close(struct hk_chan *base);
 /* A sender looks for the channel that the receiver has made, or will. */
 enum hk_status hk__shm_chan_look_up(struct shm_chan *chan);
 
 /* ---- message.c ---- */
 
-enum hk_status hk__shm_reserve(struct hk_chan *chan, uint32_t len, void **slot_out);
-void hk__shm_post(struct hk_chan *chan, uint32_t len, uint32_t kind);
-enum hk_lend hk__shm_lendable(const struct hk_chan *chan, const void *data, uint32_t len);
-enum hk_status hk__shm_lend(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
+enum hk_status hk__shm_reserve(struct hk_chan *base, uint32_t len, void **slot_out);
+void hk__shm_post(struct hk_chan *base, uint32_t len, uint32_t kind);
+enum hk_lend hk__shm_lendable(const struct hk_chan *base, const void *data, uint32_t len);
+enum hk_status hk__shm_lend(struct hk_chan *base, const void *data, uint32_t len, uint32_t kind,
 			    bool *done_out);
-bool hk__shm_lent(struct hk_chan *chan);
-enum hk_status hk__shm_peek(struct hk_chan *chan, struct hk_message *message_out);
-void hk__shm_release(struct hk_chan *chan);
-enum hk_status hk__shm_take(struct hk_chan *chan, void *dst, uint32_t cap,
+bool hk__shm_lent(struct hk_chan *base);
+enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out);
+void hk__shm_release(struct hk_chan *base);
+enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 			    struct hk_message *message_out, bool *done_out);
 
 #endif
