@@ -162,46 +162,66 @@ static enum hk_status algo_try(struct hk_group *group, const struct hk_request *
 	return status;
 }
 
-static enum hk_status request_take_algo(struct hk_group *group, struct hk_request *request,
-					const struct hk_opts *opts)
+static enum hk_status request_take_plan(struct hk_group *group, struct hk_request *request,
+					const struct hk_plan *plan)
 {
-	struct hk_algo_info algo;
 	struct hk_plan_info info;
 
-	request->plan = opts->plan;
-	if (opts->plan) {
-		hk_plan_describe(opts->plan, &info);
-		if (info.coll != request->coll || info.nranks != group->n ||
-		    info.root != request->root)
-			return hk__group_refuse(group, HK_EINVAL,
-						"the plan is of %s among %u ranks (root %u), the "
-						"call of %s among %u (root %u)",
-						hk_coll_name(info.coll), info.nranks, info.root,
-						hk_coll_name(request->coll), group->n,
-						request->root);
-		if (request->inplace && !info.inplace)
-			return hk__group_refuse(group, HK_EINVAL,
-						"the plan \"%s\" of %s does not work in place",
-						info.algo, hk_coll_name(info.coll));
-		snprintf(request->card.algo, sizeof(request->card.algo), "plan %s", info.algo);
-		return hk__group_prove(group, opts->plan);
-	}
-	if (!opts->algo)
+	request->plan = plan;
+	hk_plan_describe(plan, &info);
+	if (info.coll != request->coll || info.nranks != group->n || info.root != request->root)
+		return hk__group_refuse(group, HK_EINVAL,
+					"the plan is of %s among %u ranks (root %u), the "
+					"call of %s among %u (root %u)",
+					hk_coll_name(info.coll), info.nranks, info.root,
+					hk_coll_name(request->coll), group->n, request->root);
+	if (request->inplace && !info.inplace)
+		return hk__group_refuse(group, HK_EINVAL,
+					"the plan \"%s\" of %s does not work in place", info.algo,
+					hk_coll_name(info.coll));
+	snprintf(request->card.algo, sizeof(request->card.algo), "plan %s", info.algo);
+	return hk__group_prove(group, plan);
+}
+
+/* The algorithm of that name; what was asked for last is not looked for again. */
+static enum hk_status algo_named(struct hk_group *group, const struct hk_request *request,
+				 const char *name, const char **algo_out)
+{
+	struct hk__named *named = &group->named[request->coll];
+	struct hk_algo_info algo;
+
+	*algo_out = named->algo;
+	if (named->algo && strcmp(named->given, name) == 0)
 		return HK_OK;
-	if (hk_algo_find(request->coll, opts->algo, &algo) != HK_OK)
+	if (hk_algo_find(request->coll, name, &algo) != HK_OK)
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s has no algorithm \"%s\": `hocket list` "
 					"shows those it has",
-					hk_coll_name(request->coll), opts->algo);
+					hk_coll_name(request->coll), name);
 	if (algo.nodes && group->nodes > 1) {
 		enum hk_status status = algo_try(group, request, &algo);
 
 		if (status != HK_OK)
 			return status;
 	}
-	request->algo = algo.name;
-	snprintf(request->card.algo, sizeof(request->card.algo), "%s", algo.name);
+	*algo_out = algo.name;
+	named->algo = NULL;
+	if (strlen(name) < sizeof(named->given)) {
+		memcpy(named->given, name, strlen(name) + 1);
+		named->algo = algo.name;
+	}
 	return HK_OK;
+}
+
+static enum hk_status request_take_algo(struct hk_group *group, struct hk_request *request,
+					const struct hk_opts *opts)
+{
+	if (opts->plan)
+		return request_take_plan(group, request, opts->plan);
+	enum hk_status status = algo_named(group, request, opts->algo, &request->algo);
+	if (status == HK_OK)
+		snprintf(request->card.algo, sizeof(request->card.algo), "%s", request->algo);
+	return status;
 }
 
 static void request_init(struct hk_request *request, struct hk_group *group,

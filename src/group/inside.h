@@ -213,6 +213,12 @@ struct hk__recent {
 	struct hk__trial *trial;	/* NULL: too small to matter */
 };
 
+/* An algorithm that a caller named, and what it is. */
+struct hk__named {
+	char given[40];
+	const char *algo;		/* NULL: nobody has */
+};
+
 struct hk_group {
 	struct hk__world *world;
 	const struct hk_alloc *alloc;
@@ -220,6 +226,7 @@ struct hk_group {
 	uint32_t n;
 	uint32_t *ranks;		/* of the world; NULL: the same */
 	uint32_t nodes;			/* machines */
+	struct hk__named named[HK_COLL_COUNT];
 	uint32_t *node_sizes;		/* if ranks of a machine are consecutive; else NULL */
 	struct hk__fabric_view view;
 	struct hk__chans chans;
