@@ -41,9 +41,10 @@ struct hk_group_opts {
 	bool check;		/* compare what the ranks call, before doing it */
 	bool progress;		/* a thread of its own moves requests on */
 	const struct hk_alloc *alloc; /* borrowed until the group is freed */
+	const char *fabric;	/* whose constants choose algorithms: a file of hocket probe */
 };
 #define HK_GROUP_OPTS_INIT { sizeof(struct hk_group_opts), NULL, 0, 0, NULL, NULL, NULL, NULL, \
-			     0, false, false, NULL }
+			     0, false, false, NULL, NULL }
 
 /*
  * Joins the group of all ranks; returns when all have come. opts may be NULL.

@@ -5,8 +5,10 @@
 
 #include <hocket/check.h>
 #include <hocket/coll.h>
+#include <hocket/fabric.h>
 #include <hocket/group.h>
 #include <hocket/plan.h>
+#include <hocket/sim.h>
 #include <hocket/status.h>
 #include <hocket/type.h>
 

@@ -277,12 +277,41 @@ HK_API HK_NODISCARD enum hk_status hk_plan_print_json(const struct hk_plan *plan
 						      const struct hk_print_opts *opts,
 						      FILE *file, struct hk_why *why);
 
+/*
+ * As MSCCL XML, which the executors of MSCCL and RCCL run; hocket-plan(5) says how
+ * a plan is put there. All ranks. HK_EINVAL for a barrier, a sendrecv, or a plan
+ * that has more pairs of peers in a lane than that form can say; HK_ELIMIT for
+ * more than 2^20 steps; HK_ENOMEM; HK_EIO.
+ */
+HK_API HK_NODISCARD enum hk_status hk_plan_print_msccl(const struct hk_plan *plan, FILE *file,
+						       struct hk_why *why);
+
+/*
+ * For the simulators of others: a plan for `bytes` bytes (as in struct hk_sim_job),
+ * as GOAL text, or as Chakra execution traces, a file PREFIX.RANK.et for each rank.
+ * Channels have no bound there. opts may be NULL. HK_EINVAL, HK_EIO.
+ */
+struct hk_export_opts {
+	size_t size;		/* sizeof(struct hk_export_opts) */
+	uint32_t slices;	/* that every chunk is cut into; 0: 1 */
+	double copy_ns;		/* to copy a byte, */
+	double reduce_ns;	/* and to add one to another */
+};
+#define HK_EXPORT_OPTS_INIT { sizeof(struct hk_export_opts), 0, 0, 0 }
+HK_API HK_NODISCARD enum hk_status hk_plan_print_goal(const struct hk_plan *plan, uint64_t bytes,
+						      const struct hk_export_opts *opts,
+						      FILE *file, struct hk_why *why);
+HK_API HK_NODISCARD enum hk_status hk_plan_write_chakra(const struct hk_plan *plan, uint64_t bytes,
+							const struct hk_export_opts *opts,
+							const char *prefix, struct hk_why *why);
+
 #define HK_PLAN_FILE_MAX (64u << 20)	/* bytes of a plan file */
 
 /*
- * Reads a plan from JSON text of len bytes; name is what messages call it.
- * The text is untrusted: anything malformed is HK_ESYNTAX (or HK_ELIMIT) and
- * why says where. A plan that was read is well-formed, not proved.
+ * Reads a plan from text of len bytes, JSON or (told by its first character) MSCCL
+ * XML; name is what messages call it. The text is untrusted: anything malformed
+ * is HK_ESYNTAX (or HK_ELIMIT) and why says where. A plan that was read is
+ * well-formed, not proved.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_parse(const char *text, size_t len, const char *name,
 						 const struct hk_alloc *alloc, struct hk_why *why,

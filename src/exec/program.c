@@ -5,6 +5,8 @@
  */
 #include "exec/program.h"
 
+#include "model/cost.h"
+
 #include <string.h>
 
 /* ---- channels ---- */
@@ -290,15 +292,6 @@ static uint64_t program_longest(const struct hk_plan *plan, const struct hk__cal
 	return longest;
 }
 
-/*
- * Enough to have one copied in and one copied out while the next is on its way;
- * finer where sums wait for their operands, and short enough for the operands and
- * the sum to be in a core's own cache together.
- */
-#define SLICES_WANTED 4u
-#define SLICES_WANTED_OF_SUMS 8u
-#define SLICE_OF_SUMS_MAX (128u << 10)
-
 /* How many slices, and how long they are. */
 static enum hk_status program_slice(struct hk__program *program)
 {
@@ -312,8 +305,9 @@ static enum hk_status program_slice(struct hk__program *program)
 	if (program->call.slice_min) {
 		uint64_t least = program->call.slice_min / program->widest / program->room_size + 1;
 		bool sums = hk__coll_reduces(program->spec.plan->coll);
-		uint64_t share = longest / (sums ? SLICES_WANTED_OF_SUMS : SLICES_WANTED) + 1;
-		uint64_t most = SLICE_OF_SUMS_MAX / program->widest / program->room_size + 1;
+		uint64_t share =
+			longest / (sums ? HK__SLICES_WANTED_OF_SUMS : HK__SLICES_WANTED) + 1;
+		uint64_t most = HK__SLICE_OF_SUMS_MAX / program->widest / program->room_size + 1;
 
 		share = sums && share > most ? most : share;
 		share = share > least ? share : least;

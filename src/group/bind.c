@@ -14,12 +14,6 @@
 
 /* ---- choosing ---- */
 
-void hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
-		      struct hk_algo_info *algo_out)
-{
-	hk__select(&group->view, coll, bytes, algo_out);
-}
-
 /*
  * The class of a call: the logarithm of the bytes of V (struct hk_algo_info). All
  * calls of a class get one algorithm, so ranks decide alike, whatever came first.

@@ -51,6 +51,7 @@ struct hk__group_env {
 	uint64_t timeout_ns;		/* HOCKET_TIMEOUT; never 0 */
 	bool check;			/* HOCKET_CHECK */
 	bool progress;			/* HOCKET_PROGRESS */
+	char fabric[256];		/* HOCKET_FABRIC; "": none */
 };
 /* Options win; a bool is true where either says so. HK_EINVAL as above. */
 enum hk_status hk__group_environment(const struct hk_group_opts *opts, char *const *environ_,

@@ -250,6 +250,10 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 		status = bool_read(&env, opts.check, "HOCKET_CHECK", &found.check);
 	if (status == HK_OK)
 		status = bool_read(&env, opts.progress, "HOCKET_PROGRESS", &found.progress);
+	found.fabric[0] = '\0';
+	if (status == HK_OK)
+		status = text_read(&env, opts.fabric, "HOCKET_FABRIC", found.fabric,
+				   sizeof(found.fabric));
 	if (status == HK_OK)
 		*env_out = found;
 	return status;

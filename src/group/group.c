@@ -61,6 +61,7 @@ static void group_destroy(struct hk_group *group)
 	const struct hk_alloc *alloc = group->alloc;
 
 	hk__world_run(world, group_fini, group);
+	hk_fabric_free(group->fabric);
 	hk__mem_free(alloc, group->ranks, group->n, sizeof(uint32_t));
 	if (group->node_sizes)
 		hk__mem_free(alloc, group->node_sizes, group->nodes, sizeof(uint32_t));
@@ -108,8 +109,11 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 		group_destroy(group);
 		return HK_ENOMEM;
 	}
-	hk__fabric_view_init(&group->view, group->n, group->nodes, group->node_sizes,
-			     world->shm != NULL, (double)world->crowd);
+	enum hk_status status = hk__group_fabric(group, NULL);
+	if (status != HK_OK) {
+		group_destroy(group);
+		return status;
+	}
 	*group_out = group;
 	return HK_OK;
 }
@@ -131,28 +135,38 @@ static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why
 
 /*
  * Machines and environments differ, and ranks must choose alike: they take the
- * most crowded machine for all, and check calls if any rank wants that. It is
- * also the first thing they do together: who is not there, or cannot be reached,
- * is known now.
+ * most crowded machine for all, check calls if any rank wants that, and have one
+ * fabric or none. It is also the first thing they do together: who is not there,
+ * or cannot be reached, is known now.
  */
 static enum hk_status group_agree(struct hk_group *group, struct hk_why *why)
 {
 	struct hk__world *world = group->world;
-	uint32_t own[2] = { world->crowd, group->check }, most[2];
+	uint32_t digest = world->like ? hk__fabric_digest(world->like) : 0;
+	uint32_t own[4] = { world->crowd, group->check, digest, ~digest }, most[4];
 	struct hk_opts opts = HK_OPTS_INIT;
 
 	group->check = false; /* that would choose an algorithm: not safe yet */
 	opts.algo = "recursive-doubling";
 	enum hk_status status =
-		hk_allreduce(group, own, most, 2, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
+		hk_allreduce(group, own, most, 4, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
 	group->number = 0; /* operations are counted for callers */
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_group_why(group));
 	world->crowd = most[0];
 	group->check = most[1];
-	hk__fabric_view_init(&group->view, group->n, group->nodes, group->node_sizes,
-			     world->shm != NULL, (double)world->crowd);
-	return HK_OK;
+	if (most[2] != ~most[3])
+		return hk__why(why, HK_EMISMATCH,
+			       "ranks have different fabrics, and would choose differently: give "
+			       "all of them the same HOCKET_FABRIC");
+	return hk__group_fabric(group, why);
+}
+
+static enum hk_status fabric_open(const struct hk__group_env *env, const struct hk_alloc *alloc,
+				  struct hk_why *why, struct hk_fabric **fabric_out)
+{
+	*fabric_out = NULL;
+	return env->fabric[0] ? hk_fabric_open(env->fabric, alloc, why, fabric_out) : HK_OK;
 }
 
 static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_why *why,
@@ -171,13 +185,18 @@ static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_w
 	boot_spec.share = env.net != HK__NET_TCP || boot_spec.n == 1; /* alone: no sockets */
 	boot_spec.segment_bytes = hk__world_segment_bytes();
 	boot_spec.alloc = opts->alloc;
-	status = hk__boot_join(&boot_spec, why, &boot);
-	if (status != HK_OK)
-		return status;
 	struct hk__world_spec world_spec = { .net = env.net,
 					     .iface = boot_spec.iface[0] ? boot_spec.iface : NULL,
 					     .timeout_ns = env.timeout_ns,
 					     .alloc = opts->alloc };
+	status = fabric_open(&env, opts->alloc, why, &world_spec.like);
+	if (status != HK_OK)
+		return status;
+	status = hk__boot_join(&boot_spec, why, &boot);
+	if (status != HK_OK) {
+		hk_fabric_free(world_spec.like);
+		return status;
+	}
 	status = hk__world_create(&world_spec, &boot, why, &world);
 	if (status != HK_OK)
 		return status;
@@ -262,9 +281,14 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 	struct hk__world_spec spec = { .net = env.net,
 				       .timeout_ns = env.timeout_ns,
 				       .alloc = opts.alloc };
+	status = fabric_open(&env, opts.alloc, why, &spec.like);
+	if (status != HK_OK)
+		return status;
 	struct hk__world **worlds = hk__mem_zalloc(opts.alloc, nranks, sizeof(void *));
-	if (!worlds)
+	if (!worlds) {
+		hk_fabric_free(spec.like);
 		return hk__why(why, HK_ENOMEM, "no memory for %u ranks", nranks);
+	}
 	memset(groups_out, 0, nranks * sizeof(struct hk_group *));
 	status = hk__world_create_threads(&spec, nranks, why, worlds);
 	if (status == HK_OK) {

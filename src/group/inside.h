@@ -44,6 +44,7 @@ struct hk__commons {
 	struct sockaddr_storage *addrs;	/* by rank, if they talk over TCP */
 	socklen_t *addr_lens;
 	const struct hk_alloc *alloc;
+	struct hk_fabric *like;		/* as a world's */
 };
 
 struct hk__world {
@@ -63,6 +64,7 @@ struct hk__world {
 	uint32_t looks;			/* of a call that began the short way, in vain */
 	uint32_t spins, yields;
 	uint32_t crowd;			/* ranks of this machine */
+	struct hk_fabric *like;		/* whose constants are used; NULL: the library's */
 	uint32_t next_context;
 	struct hk_group *active;	/* groups with something to do */
 
@@ -88,6 +90,7 @@ struct hk__world_spec {
 	const char *iface;
 	uint64_t timeout_ns;
 	const struct hk_alloc *alloc;
+	struct hk_fabric *like;		/* becomes the worlds' own, even if this fails */
 };
 
 /* From a bootstrap, which becomes the world's own, even if this fails. */
@@ -228,6 +231,7 @@ struct hk_group {
 	uint32_t nodes;			/* machines */
 	struct hk__named named[HK_COLL_COUNT];
 	uint32_t *node_sizes;		/* if ranks of a machine are consecutive; else NULL */
+	struct hk_fabric *fabric;
 	struct hk__fabric_view view;
 	struct hk__chans chans;
 	uint32_t slice_min;		/* bytes of a message worth its own trouble */
@@ -264,6 +268,8 @@ enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request
 /* The programs that agree on a call, and tell calls apart. */
 enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage,
 				    struct hk__program **program_out);
+/* fabric.c: what the group runs on, from its hosts and how crowded they are. */
+enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why);
 /* The one place where an algorithm is chosen. */
 void hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
 		      struct hk_algo_info *algo_out);

@@ -35,6 +35,7 @@ static void commons_unref(struct hk__commons *commons)
 {
 	if (!commons || atomic_fetch_sub(&commons->refs, 1) > 1)
 		return;
+	hk_fabric_free(commons->like);
 	hk__shm_segment_unmap(commons->memory, commons->bytes * commons->n);
 	hk__mem_free(commons->alloc, commons->addrs, commons->n, sizeof(*commons->addrs));
 	hk__mem_free(commons->alloc, commons->addr_lens, commons->n, sizeof(socklen_t));
@@ -51,6 +52,8 @@ void hk__world_unref(struct hk__world *world)
 	hk__net_close(world->shm);
 	for (uint32_t r = 0; !world->commons && world->segments && r < world->n; r++)
 		hk__shm_segment_unmap(world->segments[r], world->segment_bytes);
+	if (!world->commons)
+		hk_fabric_free(world->like);
 	commons_unref(world->commons);
 	hk__heap_fini(&world->heap);
 	hk__mem_free(world->alloc, world->segments, world->n, sizeof(void *));
@@ -242,9 +245,11 @@ enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__bo
 	struct hk__world *world = world_alloc(spec->alloc, boot->rank, boot->n);
 
 	if (!world) {
+		hk_fabric_free(spec->like);
 		hk__boot_leave(boot);
 		return hk__why(why, HK_ENOMEM, "no memory for a group of %u ranks", boot->n);
 	}
+	world->like = spec->like;
 	world->boot = *boot;
 	memset(boot, 0, sizeof(*boot));
 	world->segment_bytes = hk__world_segment_bytes();
@@ -327,6 +332,7 @@ static enum hk_status world_create_thread(const struct hk__world_spec *spec, uin
 		return HK_ENOMEM;
 	atomic_fetch_add(&commons->refs, 1);
 	world->commons = commons;
+	world->like = commons->like;
 	world->segment_bytes = commons->bytes;
 	for (uint32_t r = 0; r < world->n; r++)
 		world->is_near[r] = true;
@@ -349,8 +355,11 @@ enum hk_status hk__world_create_threads(const struct hk__world_spec *spec, uint3
 	unsigned char key[HK__KEY_BYTES] = { 0 };
 	enum hk_status status = commons_create(spec->alloc, n, &commons);
 
-	if (status != HK_OK)
+	if (status != HK_OK) {
+		hk_fabric_free(spec->like);
 		return hk__why(why, status, "no shared memory for %u ranks", n);
+	}
+	commons->like = spec->like;
 	if (hk__auth_ready() == HK_OK)
 		hk__auth_nonce(key);
 	else

@@ -8,37 +8,74 @@
 
 #include <math.h>
 
-/*
- * As measured between two processes on one machine (test/bench), and over
- * loopback sockets: a message through shared memory, a byte copied in and out
- * of a slot, a byte added.
- */
-#define SHM_MESSAGE_NS 120.0
-#define SHM_BYTE_NS 0.045
-#define TCP_MESSAGE_NS 9000.0
-#define TCP_BYTE_NS 0.35
-#define REDUCE_BYTE_NS 0.03
-#define SHM_STEP_NS 60.0
-#define TCP_STEP_NS 2000.0
-/* With more ranks than cores a message waits for its receiver to run. */
-#define SWITCH_NS 1500.0
+/* A message and a touched memory of a middling size, for wires whose costs depend on it. */
+#define MESSAGE_BYTES 1024.0
+#define TOUCHED_BYTES 1048576.0
 
-void hk__fabric_view_init(struct hk__fabric_view *view, uint32_t n, uint32_t nodes,
-			  const uint32_t *node_sizes, bool near_shared, double crowd)
+static struct hk__link link_between(const struct hk_fabric *fabric, uint32_t from, uint32_t to)
 {
-	*view = (struct hk__fabric_view){ .n = n, .nodes = nodes, .node_sizes = node_sizes };
-	view->near = (struct hk__link){ SHM_MESSAGE_NS, SHM_BYTE_NS };
-	view->far = (struct hk__link){ TCP_MESSAGE_NS, TCP_BYTE_NS };
-	view->reduce_ns = REDUCE_BYTE_NS;
-	view->step_ns = near_shared ? SHM_STEP_NS : TCP_STEP_NS;
-	if (!near_shared)
-		view->near = view->far;
-	if (crowd > 1) {
-		view->near.message_ns += SWITCH_NS * (crowd - 1);
-		view->near.byte_ns *= crowd;
-		view->reduce_ns *= crowd;
-		view->step_ns *= crowd;
+	struct hk__path path;
+	double speed = INFINITY;
+
+	hk__fabric_path(fabric, from, to, &path);
+	for (uint32_t i = 0; i < path.nlinks; i++)
+		speed = fmin(speed, hk__fabric_link_speed(fabric, path.links[i]));
+	const struct hk__wire *wire = &fabric->wires[path.wire];
+	return (struct hk__link){
+		.message_ns = hk__curve_at(&wire->send_ns, MESSAGE_BYTES) +
+			      hk__curve_at(&wire->recv_ns, MESSAGE_BYTES) +
+			      hk__curve_at(&wire->flight_ns, MESSAGE_BYTES) + path.delay_ns,
+		.byte_ns = fmax(wire->overhead / speed,
+				fmax(hk__curve_at(&wire->send_byte_ns, TOUCHED_BYTES),
+				     hk__curve_at(&wire->recv_byte_ns, TOUCHED_BYTES))),
+	};
+}
+
+/* How many ranks there are for each of the first links out of a machine. */
+static double sharing_between(const struct hk_fabric *fabric, uint32_t from, uint32_t to)
+{
+	struct hk__path path;
+	double most = 1;
+
+	hk__fabric_path(fabric, from, to, &path);
+	for (uint32_t i = 0; i < path.nlinks; i++) {
+		const struct hk__link_kind *kind = hk__fabric_kind(fabric, path.links[i]);
+
+		if (kind->width <= 1 && kind->per_owner)
+			most = fmax(most, (double)kind->owner_ranks / kind->per_owner);
 	}
+	return most;
+}
+
+/* What a message keeps its sender busy for, however short it is. */
+static double steps_own_ns(const struct hk_fabric *fabric, uint32_t from, uint32_t to)
+{
+	struct hk__path path;
+
+	hk__fabric_path(fabric, from, to, &path);
+	const struct hk__wire *wire = &fabric->wires[path.wire];
+	return fmax(hk__curve_at(&wire->send_ns, 1), wire->gap_ns);
+}
+
+void hk__fabric_view_init(struct hk__fabric_view *view, const struct hk_fabric *fabric, uint32_t n,
+			  uint32_t nodes, const uint32_t *node_sizes)
+{
+	const struct hk__device *device = hk__fabric_device(fabric, 0);
+	uint32_t node, first;
+
+	*view = (struct hk__fabric_view){ .n = n,
+					  .nodes = nodes,
+					  .node_sizes = node_sizes,
+					  .reduce_ns = hk__curve_at(&device->reduce_ns,
+								    TOUCHED_BYTES),
+					  .step_ns = device->step_ns };
+	if (n == 1)
+		return;
+	view->far = link_between(fabric, 0, n - 1);
+	view->sharing = sharing_between(fabric, 0, n - 1);
+	hk__fabric_place(fabric, 1, &node, &first);
+	view->near = node == 0 ? link_between(fabric, 0, 1) : view->far;
+	view->step_ns += steps_own_ns(fabric, 0, n - 1);
 }
 
 bool hk__fabric_view_even(const struct hk__fabric_view *view)
@@ -102,7 +139,7 @@ double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo
 		/* Flat: peers are anywhere, and a machine's ranks share its way out. */
 		double crossing = sent * (view->n - per_node) / (view->n - 1);
 
-		return price + link_ns(&view->far, steps, crossing * bytes * per_node) +
+		return price + link_ns(&view->far, steps, crossing * bytes * view->sharing) +
 		       link_ns(&view->near, 0, (sent - crossing) * bytes);
 	}
 	/*
@@ -112,7 +149,7 @@ double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo
 	uint32_t inside = view->n / view->nodes;
 	double steps_near = hk__formula(algo->steps, inside, 1);
 	double sent_near = hk__formula(algo->sent, inside, 1);
-	double speakers = algo->uneven ? 1 : per_node;
+	double speakers = algo->uneven ? 1 : view->sharing;
 	return price + link_ns(&view->near, steps_near, sent_near * bytes) +
 	       link_ns(&view->far, steps - steps_near, (sent - sent_near) * bytes * speakers);
 }

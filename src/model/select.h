@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.h - which algorithm, by what it would cost: the formulas on the cards,
- * priced with what a message and a byte cost inside a machine and across.
+ * select.h - what an algorithm would cost by the formulas on its card, priced with
+ * what a message and a byte cost inside a machine and across. An estimate: the
+ * simulator (sim/choose.c) looks closer at those that come near the best.
  */
 #ifndef HK_MODEL_SELECT_H
 #define HK_MODEL_SELECT_H
 
-#include "base/base.h"
+#include "fabric/fabric.h"
 
 /* What ranks talk over. */
 struct hk__link {
@@ -20,13 +21,14 @@ struct hk__fabric_view {
 	const uint32_t *node_sizes;	/* ranks of each, if consecutive; else NULL; borrowed */
 	struct hk__link near;
 	struct hk__link far;		/* between machines, and all of it where nodes is n */
+	double sharing;			/* ranks of a machine that share one way out of it */
 	double reduce_ns;		/* a byte added */
 	double step_ns;			/* a step of a rank, on the critical path or not */
 };
 
-/* Measured values for this build: shared memory, TCP; `crowd`: ranks per core. */
-void hk__fabric_view_init(struct hk__fabric_view *view, uint32_t n, uint32_t nodes,
-			  const uint32_t *node_sizes, bool near_shared, double crowd);
+/* n ranks on `nodes` machines, at the prices of a fabric, which has at least as many. */
+void hk__fabric_view_init(struct hk__fabric_view *view, const struct hk_fabric *fabric, uint32_t n,
+			  uint32_t nodes, const uint32_t *node_sizes);
 /* Whether all machines have as many ranks. */
 bool hk__fabric_view_even(const struct hk__fabric_view *view);
 

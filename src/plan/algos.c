@@ -3,11 +3,22 @@
 #include "plan/algo/algo.h"
 
 static const struct hk_algo *const families[] = {
-	hk__algo_direct,   hk__algo_ring,	   hk__algo_butterfly,
-	hk__algo_bruck,	   hk__algo_pat,	   hk__algo_pairwise,
-	hk__algo_tree,	   hk__algo_dbtree,	   hk__algo_compose,
-	hk__algo_twolevel, hk__algo_barrier,	   hk__algo_sendrecv,
-	hk__algo_leader,   hk__algo_leader_blocks, hk__algo_leader_alltoall,
+	hk__algo_direct,
+	hk__algo_ring,
+	hk__algo_butterfly,
+	hk__algo_bruck,
+	hk__algo_pat,
+	hk__algo_pairwise,
+	hk__algo_tree,
+	hk__algo_dbtree,
+	hk__algo_compose,
+	hk__algo_twolevel,
+	hk__algo_twolevel_halving,
+	hk__algo_barrier,
+	hk__algo_sendrecv,
+	hk__algo_leader,
+	hk__algo_leader_blocks,
+	hk__algo_leader_alltoall,
 };
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 

@@ -21,7 +21,6 @@ struct hk__json_reader {
 	struct hk_why *why;
 	struct hk__store_spec spec;
 	struct hk_plan *plan;		/* once its head was read */
-	uint64_t nmoved;		/* chunks that the steps move, so far */
 	/* Where the reader is: HK_NONE for what it is not in. */
 	uint32_t program;
 	uint32_t lane;

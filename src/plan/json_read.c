@@ -13,11 +13,10 @@
  * are in json_step.c.
  */
 #include "plan/json.h"
+#include "plan/msccl.h"
 
 #define READ_PARTS_MAX (1u << 20)
 #define READ_SCRATCH_MAX (1u << 20)
-#define READ_STATE_MAX (1u << 24)  /* slots of all ranks, times their lanes */
-#define READ_WORK_MAX (1u << 24)   /* chunks that all steps move */
 #define READ_MEMORY_MAX (1u << 30) /* bytes of the text as a tree, about */
 
 /* ---- the head ---- */
@@ -243,7 +242,6 @@ static enum hk_status lane_read(struct hk__json_reader *reader, const json_t *li
 			return hk__json_fail_memory(reader);
 		reader->step = (uint32_t)i;
 		status = hk__json_read_step(reader, json_array_get(list, i), step);
-		reader->nmoved += step->count;
 	}
 	reader->step = HK_NONE;
 	return status;
@@ -308,33 +306,12 @@ static enum hk_status programs_read(struct hk__json_reader *reader, const json_t
 
 /* ---- the plan as a whole ---- */
 
-/* A short text may speak of many slots: what a proof would hold is bounded. */
-static enum hk_status plan_check_state(const struct hk__json_reader *reader)
+static enum hk_status plan_check_size(const struct hk__json_reader *reader)
 {
-	const struct hk_plan *plan = reader->plan;
-	uint64_t nslots = 0;
+	struct hk_why why = { "" };
+	enum hk_status status = hk__store_check_size(reader->plan, &why);
 
-	for (uint32_t r = 0; r < plan->n; r++) {
-		uint64_t nlanes = hk_plan_lanes(plan, r);
-
-		for (enum hk_buf buf = HK_BUF_IN; buf <= HK_BUF_SCRATCH; buf++)
-			nslots += hk_plan_slots(plan, r, buf) * (nlanes ? nlanes : 1);
-	}
-	if (nslots <= READ_STATE_MAX)
-		return HK_OK;
-	return hk__json_fail(reader, HK_ELIMIT, NULL,
-			     "%llu slots in all buffers of all ranks, counted once per lane; at "
-			     "most %u can be read",
-			     (unsigned long long)nslots, READ_STATE_MAX);
-}
-
-/* It may move many chunks, too: what a proof would do is bounded. */
-static enum hk_status plan_check_work(const struct hk__json_reader *reader)
-{
-	if (reader->nmoved <= READ_WORK_MAX)
-		return HK_OK;
-	return hk__json_fail(reader, HK_ELIMIT, NULL, "moves more than %u chunks in all",
-			     READ_WORK_MAX);
+	return status == HK_OK ? HK_OK : hk__json_fail(reader, status, NULL, "%s", why.text);
 }
 
 static enum hk_status program_check_steps(struct hk__json_reader *reader, uint32_t rank)
@@ -408,9 +385,7 @@ static enum hk_status plan_read_tree(struct hk__json_reader *reader, json_t *roo
 	if (status == HK_OK)
 		status = programs_read(reader, programs);
 	if (status == HK_OK)
-		status = plan_check_state(reader);
-	if (status == HK_OK)
-		status = plan_check_work(reader);
+		status = plan_check_size(reader);
 	if (status == HK_OK)
 		status = plan_check_steps(reader, programs);
 	/* No step changes any more: what is walked through once is known. */
@@ -490,6 +465,16 @@ static void reader_init(struct hk__json_reader *reader, const char *name,
 			*c = '?';
 }
 
+/* The other form of a plan begins with a tag, after blanks and a byte order mark. */
+static bool text_is_xml(const char *text, size_t len)
+{
+	size_t at = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+	while (at < len && strchr(" \t\r\n", text[at]) && text[at])
+		at++;
+	return at < len && text[at] == '<';
+}
+
 enum hk_status hk_plan_parse(const char *text, size_t len, const char *name,
 			     const struct hk_alloc *alloc, struct hk_why *why,
 			     struct hk_plan **plan_out)
@@ -498,6 +483,8 @@ enum hk_status hk_plan_parse(const char *text, size_t len, const char *name,
 	enum hk_status status;
 	json_t *root = NULL;
 
+	if (text_is_xml(text, len))
+		return hk__msccl_parse(text, len, name, alloc, why, plan_out);
 	reader_init(&reader, name, alloc, why);
 	status = text_check(&reader, text, len);
 	if (status == HK_OK)

@@ -334,6 +334,8 @@ uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank)
 	hk_assert(rank < plan->n);
 	if (plan->store)
 		return (uint32_t)plan->store->ranks[rank].lanes.count;
+	if (plan->algo->lanes)
+		return plan->algo->lanes(plan);
 	return plan->algo->nlanes ? plan->algo->nlanes : 1;
 }
 

@@ -10,6 +10,7 @@
 #define HK_PLAN_PLAN_H
 
 #include "base/base.h"
+#include "fabric/fabric.h"
 
 enum algo_flags {
 	HK_ALGO_NODES = 1 << 0,		/* two-level: uses plan->nodes */
@@ -17,9 +18,22 @@ enum algo_flags {
 	HK_ALGO_UNEVEN = 1 << 2		/* nodes may have any sizes */
 };
 
+/* How ranks may be moved so that every step becomes the step of another rank. */
+enum algo_moves {
+	HK_MOVES_NONE,
+	HK_MOVES_SHIFT,			/* r to r + d, modulo n */
+	HK_MOVES_SHIFT_EVEN,		/* the same, d even; n a power of two */
+	HK_MOVES_XOR,			/* r to r ^ mask; n a power of two */
+	HK_MOVES_NODES,			/* nodes shift */
+	HK_MOVES_NODES_TURN,		/* and all of them turn by as many devices */
+	HK_MOVES_NODES_XOR_TURN,	/* node k to k ^ mask, a power of two of them; and turn */
+	HK_MOVES_BATCH			/* shift, where every rank sends to the next */
+};
+
 struct hk_algo {
 	enum hk_coll coll;
 	unsigned flags;
+	enum algo_moves moves;
 	unsigned variant;	/* which of a family's algorithms; its own numbers */
 	struct {
 		const char *name, *alias, *about, *steps, *sent, *reduced, *scratch, *limits;
@@ -28,8 +42,9 @@ struct hk_algo {
 	uint32_t (*parts)(const struct hk_plan *plan);
 	/* Whether its slots can be numbered; NULL: always. */
 	bool (*fits)(const struct hk_plan *plan);
-	/* Lanes of every rank; 0: 1. */
+	/* Lanes of every rank; 0: 1. Where they depend on the plan: lanes. */
 	uint32_t nlanes;
+	uint32_t (*lanes)(const struct hk_plan *plan);
 	/* Messages a channel must hold; 0: 1. */
 	uint32_t slots;
 	/* Scratch slots of a rank; NULL: none. */
@@ -117,6 +132,29 @@ static inline bool hk__op_reserved(enum hk_op op)
 {
 	return op >= HK_OP_PUT;
 }
+
+/* ---- symmetry (symmetry.c) ---- */
+
+/*
+ * The symmetries of a plan whose outer elements are of that kind: every step of
+ * every rank is that of its image, with peers moved; op, count, lanes and
+ * dependencies are the same, spans may name other slots. outer NONE and unit n
+ * where there is none; a stored plan has none.
+ */
+void hk__plan_symmetry(const struct hk_plan *plan, enum hk__outer outer,
+		       struct hk__symmetry *symmetry_out);
+
+/* An element of a group: moves by so many units, and turns every node. */
+struct hk__element {
+	uint32_t units;
+	uint32_t turn;
+};
+uint32_t hk__symmetry_apply(const struct hk__symmetry *symmetry, struct hk__element element,
+			    uint32_t rank);
+/* The element that takes the first rank of an orbit to `rank`; its inverse. */
+struct hk__element hk__symmetry_of(const struct hk__symmetry *symmetry, uint32_t rank);
+struct hk__element hk__symmetry_inverse(const struct hk__symmetry *symmetry,
+					struct hk__element element);
 
 /* ---- nodes (nodes.c): ranks that lie side by side ---- */
 

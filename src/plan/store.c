@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#define STORE_STATE_MAX (1u << 24) /* slots of all ranks, times their lanes */
+#define STORE_WORK_MAX (1u << 24)  /* chunks that all steps move */
+
 enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__store_spec *spec,
 				struct hk_plan **plan_out)
 {
@@ -132,4 +135,27 @@ enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan
 	if (status == HK_OK)
 		*plan_out = copy;
 	return status;
+}
+
+enum hk_status hk__store_check_size(const struct hk_plan *plan, struct hk_why *why)
+{
+	uint64_t nslots = 0, nmoved = 0;
+
+	for (uint32_t r = 0; r < plan->n; r++) {
+		uint64_t nlanes = hk_plan_lanes(plan, r);
+
+		for (enum hk_buf buf = HK_BUF_IN; buf <= HK_BUF_SCRATCH; buf++)
+			nslots += hk_plan_slots(plan, r, buf) * (nlanes ? nlanes : 1);
+		for (uint32_t l = 0; l < nlanes; l++)
+			for (uint32_t i = 0; i < hk_plan_steps(plan, r, l); i++)
+				nmoved += hk__store_step(plan, r, l, i)->count;
+	}
+	if (nslots > STORE_STATE_MAX)
+		return hk__why(why, HK_ELIMIT,
+			       "%llu slots in all buffers of all ranks, counted once per lane; at "
+			       "most %u can be read",
+			       (unsigned long long)nslots, STORE_STATE_MAX);
+	if (nmoved > STORE_WORK_MAX)
+		return hk__why(why, HK_ELIMIT, "moves more than %u chunks in all", STORE_WORK_MAX);
+	return HK_OK;
 }

@@ -52,6 +52,9 @@ void hk__store_destroy(struct hk_plan *plan);
 struct hk__store_lane *hk__store_add_lane(struct hk_plan *plan, uint32_t rank);
 struct hk_step *hk__store_add_step(struct hk_plan *plan, uint32_t rank, uint32_t lane);
 
+/* HK_ELIMIT, and why, where a proof of it would hold or do too much: a short text may say much. */
+enum hk_status hk__store_check_size(const struct hk_plan *plan, struct hk_why *why);
+
 /* The stored step itself, to edit. */
 struct hk_step *hk__store_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
 			       uint32_t i);

@@ -10,6 +10,7 @@
 #include "harness.h"
 #include "plan/plan.h"
 
+#include <hocket/fabric.h>
 #include <hocket/hocket.h>
 
 TEST(hot)
@@ -37,6 +38,9 @@ TEST(installed)
 	CHECK_EQ(sizeof(struct hk_check_cost), 80);
 	CHECK_EQ(sizeof(struct hk_rank_cost), 48);
 	CHECK_EQ(sizeof(struct hk_check_report), 1392);
+	CHECK_EQ(sizeof(struct hk_fabric_info), 40);
+	CHECK_EQ(sizeof(struct hk_fabric_constant), 32);
+	CHECK_EQ(sizeof(struct hk_fabric_name), 32);
 }
 
 TEST(installed_options)
@@ -44,9 +48,11 @@ TEST(installed_options)
 	CHECK_EQ(sizeof(struct hk_plan_opts), 56);
 	CHECK_EQ(sizeof(struct hk_check_opts), 40);
 	CHECK_EQ(sizeof(struct hk_print_opts), 16);
+	CHECK_EQ(sizeof(struct hk_export_opts), 32);
 	CHECK_EQ(offsetof(struct hk_plan_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_check_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_print_opts, size), 0);
+	CHECK_EQ(offsetof(struct hk_export_opts, size), 0);
 }
 
 /* The initialisers say the size and nothing else. */

@@ -28,6 +28,7 @@ extern const struct hk_algo hk__algo_tree[];
 extern const struct hk_algo hk__algo_dbtree[];
 extern const struct hk_algo hk__algo_compose[];
 extern const struct hk_algo hk__algo_twolevel[];
+extern const struct hk_algo hk__algo_twolevel_halving[];
 extern const struct hk_algo hk__algo_barrier[];
 extern const struct hk_algo hk__algo_sendrecv[];
 extern const struct hk_algo hk__algo_leader[];
@@ -230,6 +231,68 @@ void hk__ring_reducescatter_step(const struct ring *ring, struct hk_span result,
 /* Starts from the own block in `own`; the first step copies it into dst. */
 uint32_t hk__ring_allgather_steps(uint32_t n);
 void hk__ring_allgather_step(const struct ring *ring, struct hk_span own, uint32_t i,
+			     struct hk_step *step);
+
+/*
+ * Butterflies (butterfly.c) over a team of any size. Block k is one of pow2(n)
+ * parts in an allreduce, else member k's.
+ *   allreduce      halving and doubling from src to out; blocks lie side by side
+ *   reducescatter  halving; slot k of src is block k, the own one ends in slot 0
+ *                  of out. From scratch the sums stay there, in place
+ *   allgather      doubling, from slot 0 of in to out; blocks may lie apart
+ */
+struct exchange {
+	enum hk_coll coll;
+	struct team team;
+	struct blocks blocks;
+	enum hk_buf src;
+};
+uint32_t hk__exchange_steps(enum hk_coll coll, uint32_t n, uint32_t me);
+void hk__exchange_step(const struct exchange *exchange, uint32_t i, struct hk_step *step);
+/* Blocks of the widest message. */
+uint32_t hk__exchange_widest(enum hk_coll coll, uint32_t n);
+
+/*
+ * An exchange as stages: what left-over members hand over, level by level, what
+ * they get back. Each may have a lane of its own, which works on one slice while
+ * the next lane works on the one before. Which steps of a member are a stage:
+ */
+struct stage {
+	uint32_t first;
+	uint32_t count;
+};
+uint32_t hk__exchange_stages(enum hk_coll coll, uint32_t n);
+struct stage hk__exchange_stage(enum hk_coll coll, uint32_t n, uint32_t me, uint32_t stage);
+
+/*
+ * In the cards of butterflies over x = "n" or "N" members: 1 where some are left
+ * over; the messages that adds to the critical path of one sweep (the second
+ * only where pairs meet all the way); and the blocks that doubling moves.
+ */
+#define HALVING_LEFT(x) "(" x " > pow2(" x "))"
+#define HALVING_DETOUR(x) HALVING_LEFT(x) " + (2*" x " > 3*pow2(" x "))"
+#define HALVING_DOUBLED(x) "pow2(" x ")-1 + halvings(" x ")"
+
+/*
+ * What each member of a node has for, or of, each other: `count` chunks, for
+ * member k from slot k * step on, every `period` slots.
+ */
+struct columns {
+	uint32_t step;
+	uint32_t period;
+	uint32_t count;
+};
+
+static inline struct hk_span columns_span(const struct columns *columns, enum hk_buf buf,
+					  uint32_t member)
+{
+	uint32_t first = member * columns->step;
+
+	return columns->period == 1 ? span(buf, first) : span_strided(buf, first, columns->period);
+}
+
+/* 2(n-1) steps (twolevel.c): the own column of out to all, theirs into out. */
+void hk__columns_gather_step(const struct team *team, const struct columns *columns, uint32_t i,
 			     struct hk_step *step);
 
 /*

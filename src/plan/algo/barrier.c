@@ -98,6 +98,7 @@ static void leader_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 
 const struct hk_algo hk__algo_barrier[] = {
 	{ .coll = HK_COLL_BARRIER,
+	  .moves = HK_MOVES_SHIFT,
 	  .flags = HK_ALGO_NOT_INPLACE,
 	  .card = { "dissemination", NULL, "everybody tells a rank twice as far each time",
 		    "clog2(n)", "0", "0", "0", "any n" },

@@ -117,12 +117,14 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 
 const struct hk_algo hk__algo_bruck[] = {
 	{ .coll = HK_COLL_ALLGATHER,
+	  .moves = HK_MOVES_SHIFT,
 	  .card = { "bruck", NULL, "all it has, to a rank twice as far each time", "clog2(n)",
 		    "(n-1)/n", "0", "0", "any n; small blocks" },
 	  .widest = allgather_widest,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .coll = HK_COLL_ALLTOALL,
+	  .moves = HK_MOVES_SHIFT,
 	  .flags = HK_ALGO_NOT_INPLACE,
 	  .card = { "bruck", NULL, "blocks hop by the bits of their distance", "clog2(n)",
 		    "popsum(n)/n", "0", "(n-1)/n",

@@ -42,9 +42,11 @@ struct butterfly {
 	bool paired;	  /* has a passive partner */
 	uint32_t partner; /* the other rank of the pair */
 	uint32_t v;	  /* member number, unless passive */
+	struct team team; /* the ranks; a "rank" here is a place in it */
+	struct blocks blocks;
 };
 
-static struct butterfly butterfly_at(enum butterfly_kind kind, uint32_t n, uint32_t rank)
+static struct butterfly butterfly_of(enum butterfly_kind kind, uint32_t n, uint32_t rank)
 {
 	struct butterfly b = { .kind = kind, .levels = hk__flog2(n) };
 
@@ -56,15 +58,41 @@ static struct butterfly butterfly_at(enum butterfly_kind kind, uint32_t n, uint3
 	return b;
 }
 
+static struct butterfly butterfly_at(enum butterfly_kind kind, const struct exchange *exchange)
+{
+	struct butterfly b = butterfly_of(kind, exchange->team.n, exchange->team.me);
+
+	b.team = exchange->team;
+	b.blocks = exchange->blocks;
+	return b;
+}
+
+/* All ranks of a plan, whose blocks lie side by side. */
+static struct exchange exchange_all(const struct hk_plan *plan, uint32_t rank)
+{
+	return (struct exchange){ .coll = plan->coll,
+				  .team = team_all(plan, rank, 0),
+				  .blocks = { 0, 1, 1 },
+				  .src = HK_BUF_IN };
+}
+
 /* The rank of a member. */
 static struct hk_port butterfly_port(const struct butterfly *b, uint32_t v)
 {
-	return (struct hk_port){ v < b->left ? 2 * v + 1 : v + b->left, 0 };
+	return team_port(&b->team, v < b->left ? 2 * v + 1 : v + b->left);
 }
 
 static struct hk_port butterfly_partner(const struct butterfly *b)
 {
-	return (struct hk_port){ b->partner, 0 };
+	return team_port(&b->team, b->partner);
+}
+
+/* Blocks from `block` on, in a buffer that holds them as the exchange says. */
+static struct hk_span butterfly_span(const struct butterfly *b, enum hk_buf buf, uint32_t block)
+{
+	uint32_t first = b->blocks.first + block * b->blocks.step;
+
+	return b->blocks.step == 1 ? span(buf, first) : span_strided(buf, first, b->blocks.step);
 }
 
 /* sum of (-2)^i for i = 0..s: (1 - (-2)^(s+1)) / 3, modulo 2^32. */
@@ -167,13 +195,12 @@ static void butterfly_double(const struct butterfly *b, bool per_rank, uint32_t 
 {
 	uint32_t level = b->levels - 1 - i / 2, peer = butterfly_peer(b, level);
 	struct range range = butterfly_range(b, i % 2 == 0 ? b->v : peer, level + 1, per_rank);
+	struct hk_span blocks = butterfly_span(b, HK_BUF_OUT, range.first);
 
 	if (i % 2 == 0)
-		step_send(step, butterfly_port(b, peer), span(HK_BUF_OUT, range.first),
-			  range.count);
+		step_send(step, butterfly_port(b, peer), blocks, range.count);
 	else
-		step_recv(step, butterfly_port(b, peer), span(HK_BUF_OUT, range.first),
-			  range.count);
+		step_recv(step, butterfly_port(b, peer), blocks, range.count);
 }
 
 /* ---- allreduce ---- */
@@ -183,50 +210,47 @@ static uint32_t butterfly_parts(const struct hk_plan *plan)
 	return 1u << hk__flog2(plan->n);
 }
 
-/* Half of all, or all where ranks are left over. */
-static uint32_t butterfly_widest(const struct hk_plan *plan)
-{
-	uint32_t all = plan->coll == HK_COLL_REDUCESCATTER ? plan->n : plan->parts;
-
-	return plan->n > 1u << hk__flog2(plan->n) ? all : hk__max(all / 2, 1);
-}
+/* What is around an exchange of `inner` steps, on `parts` parts at src. */
+struct outer {
+	uint32_t inner;
+	uint32_t parts;
+	struct hk_span src;
+	struct hk_span dst;
+};
 
 /* A passive rank hands everything over and takes everything back. */
-static void allreduce_passive_step(const struct hk_plan *plan, const struct butterfly *b,
-				   uint32_t i, struct hk_step *step)
+static void allreduce_passive_step(const struct butterfly *b, const struct outer *outer, uint32_t i,
+				   struct hk_step *step)
 {
 	if (i == 0)
-		step_send(step, butterfly_partner(b), span(HK_BUF_IN, 0), plan->parts);
+		step_send(step, butterfly_partner(b), outer->src, outer->parts);
 	else
-		step_recv(step, butterfly_partner(b), span(HK_BUF_OUT, 0), plan->parts);
+		step_recv(step, butterfly_partner(b), outer->dst, outer->parts);
 }
 
 /*
- * The steps around an exchange of `inner` steps. True where step i is one of
- * the exchange; then *i is its number there and *src where the data lies.
+ * The steps around an exchange. True where step i is one of the exchange; then
+ * *i is its number there and *src where the data lies.
  */
-static bool allreduce_outer_step(const struct hk_plan *plan, const struct butterfly *b,
-				 uint32_t inner, uint32_t *i, enum hk_buf *src,
-				 struct hk_step *step)
+static bool allreduce_outer_step(const struct butterfly *b, const struct outer *outer, uint32_t *i,
+				 struct hk_span *src, struct hk_step *step)
 {
-	struct hk_span all_in = span(HK_BUF_IN, 0), all_out = span(HK_BUF_OUT, 0);
-
-	*src = b->paired ? HK_BUF_OUT : HK_BUF_IN;
+	*src = b->paired ? outer->dst : outer->src;
 	if (b->passive) {
-		allreduce_passive_step(plan, b, *i, step);
+		allreduce_passive_step(b, outer, *i, step);
 		return false;
 	}
 	if (b->paired && *i == 0) {
-		step_recv_reduce(step, butterfly_partner(b), all_in, all_out, plan->parts);
+		step_recv_reduce(step, butterfly_partner(b), outer->src, outer->dst, outer->parts);
 		return false;
 	}
 	*i -= b->paired;
-	if (*i < inner)
+	if (*i < outer->inner)
 		return true;
 	if (b->paired)
-		step_send(step, butterfly_partner(b), all_out, plan->parts);
+		step_send(step, butterfly_partner(b), outer->dst, outer->parts);
 	else
-		step_copy(step, all_in, all_out, plan->parts); /* n = 1 */
+		step_copy(step, outer->src, outer->dst, outer->parts); /* n = 1 */
 	return false;
 }
 
@@ -239,7 +263,7 @@ static uint32_t allreduce_outer_steps(const struct butterfly *b, uint32_t inner)
 
 static uint32_t recdbl_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
-	struct butterfly b = butterfly_at(BUTTERFLY_NEAR, plan->n, rank);
+	struct butterfly b = butterfly_of(BUTTERFLY_NEAR, plan->n, rank);
 
 	(void)lane;
 	return allreduce_outer_steps(&b, 2 * b.levels);
@@ -248,217 +272,300 @@ static uint32_t recdbl_steps(const struct hk_plan *plan, uint32_t rank, uint32_t
 static void recdbl_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			struct hk_step *step)
 {
-	struct butterfly b = butterfly_at(BUTTERFLY_NEAR, plan->n, rank);
-	enum hk_buf src;
+	struct exchange all = exchange_all(plan, rank);
+	struct butterfly b = butterfly_at(BUTTERFLY_NEAR, &all);
+	struct outer outer = { 2 * b.levels, 1, span(HK_BUF_IN, 0), span(HK_BUF_OUT, 0) };
+	struct hk_span sum;
 
 	(void)lane;
-	if (!allreduce_outer_step(plan, &b, 2 * b.levels, &i, &src, step))
+	if (!allreduce_outer_step(&b, &outer, &i, &sum, step))
 		return;
 	struct hk_port peer = butterfly_port(&b, butterfly_peer(&b, i / 2));
-	struct hk_span sum = span(i < 2 ? src : HK_BUF_OUT, 0);
+	if (i >= 2)
+		sum = outer.dst;
 	if (i % 2 == 0)
 		step_send(step, peer, sum, 1);
 	else
-		step_recv_reduce(step, peer, sum, span(HK_BUF_OUT, 0), 1);
+		step_recv_reduce(step, peer, sum, outer.dst, 1);
 }
 
-static uint32_t halving_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+static void halving_allreduce_step(const struct butterfly *b, enum hk_buf from, uint32_t i,
+				   struct hk_step *step)
 {
-	struct butterfly b = butterfly_at(BUTTERFLY_NEAR, plan->n, rank);
+	struct outer outer = { 4 * b->levels, 1u << b->levels, butterfly_span(b, from, 0),
+			       butterfly_span(b, HK_BUF_OUT, 0) };
+	struct hk_span src;
 
-	(void)lane;
-	return allreduce_outer_steps(&b, 4 * b.levels);
+	if (!allreduce_outer_step(b, &outer, &i, &src, step))
+		return;
+	if (i >= 2 * b->levels) {
+		butterfly_double(b, false, i - 2 * b->levels, step);
+		return;
+	}
+	struct range mine = butterfly_range(b, b->v, i / 2 + 1, false);
+	butterfly_halve(b, false, i, i < 2 ? src : outer.dst,
+			butterfly_span(b, HK_BUF_OUT, mine.first), step);
 }
 
 static void halving_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step)
 {
-	struct butterfly b = butterfly_at((enum butterfly_kind)plan->algo->variant, plan->n, rank);
-	enum hk_buf src;
+	struct exchange all = exchange_all(plan, rank);
+	struct butterfly b = butterfly_at((enum butterfly_kind)plan->algo->variant, &all);
 
 	(void)lane;
-	if (!allreduce_outer_step(plan, &b, 4 * b.levels, &i, &src, step))
-		return;
-	if (i >= 2 * b.levels) {
-		butterfly_double(&b, false, i - 2 * b.levels, step);
-		return;
-	}
-	struct range mine = butterfly_range(&b, b.v, i / 2 + 1, false);
-	butterfly_halve(&b, false, i, span(i < 2 ? src : HK_BUF_OUT, 0),
-			span(HK_BUF_OUT, mine.first), step);
+	halving_allreduce_step(&b, HK_BUF_IN, i, step);
 }
 
 /*
  * ---- reducescatter: scratch slot k holds block k of what a member holds when
- * its sums begin: after its pair's hand-over all blocks, else its first half ----
+ * its sums begin: after its pair's hand-over all blocks, else its first half.
+ * Where blocks lie in scratch from the start, each stays where it is ----
  */
 
-static struct range reducescatter_held(const struct butterfly *b)
+static struct range reducescatter_held(const struct butterfly *b, enum hk_buf src)
 {
-	return butterfly_range(b, b->v, b->paired ? 0 : 1, true);
+	return butterfly_range(b, b->v, b->paired || src == HK_BUF_SCRATCH ? 0 : 1, true);
 }
 
 static uint32_t reducescatter_scratch(const struct hk_plan *plan, uint32_t rank)
 {
-	struct butterfly b = butterfly_at(BUTTERFLY_FAR, plan->n, rank);
+	struct butterfly b = butterfly_of(BUTTERFLY_FAR, plan->n, rank);
 
-	return b.passive || (!b.paired && b.levels < 2) ? 0 : reducescatter_held(&b).count;
-}
-
-static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
-{
-	struct butterfly b = butterfly_at(BUTTERFLY_FAR, plan->n, rank);
-
-	(void)lane;
-	if (b.passive)
-		return 2;
-	/* Paired: a receive before, a send and a copy after. n = 1: a copy. */
-	return 2 * b.levels + (b.paired ? 3 : 0) + (b.levels == 0);
-}
-
-static void reducescatter_passive_step(const struct hk_plan *plan, const struct butterfly *b,
-				       uint32_t i, struct hk_step *step)
-{
-	if (i == 0)
-		step_send(step, butterfly_partner(b), span(HK_BUF_IN, 0), plan->n);
-	else
-		step_recv(step, butterfly_partner(b), span(HK_BUF_OUT, 0), 1);
+	if (b.passive || (!b.paired && b.levels < 2))
+		return 0;
+	return reducescatter_held(&b, HK_BUF_IN).count;
 }
 
 /* The last level of an unpaired member leaves one block, its own: into out. */
-static struct hk_span reducescatter_dst(const struct butterfly *b, uint32_t i)
+static struct hk_span reducescatter_dst(const struct butterfly *b, enum hk_buf src, uint32_t i)
 {
 	if (!b->paired && i / 2 + 1 == b->levels)
 		return span(HK_BUF_OUT, 0);
-	return span(HK_BUF_SCRATCH,
-		    butterfly_range(b, b->v, i / 2 + 1, true).first - reducescatter_held(b).first);
+	return span(HK_BUF_SCRATCH, butterfly_range(b, b->v, i / 2 + 1, true).first -
+					    reducescatter_held(b, src).first);
 }
 
-static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-			       struct hk_step *step)
+/* What surrounds the halving of a pair: i counts its steps before and after. */
+static void reducescatter_pair_step(const struct butterfly *b, enum hk_buf src, uint32_t i,
+				    struct hk_step *step)
 {
-	struct butterfly b = butterfly_at(BUTTERFLY_FAR, plan->n, rank);
+	struct hk_port partner = butterfly_partner(b);
+	uint32_t n = b->team.n;
 
-	(void)lane;
-	if (b.passive) {
-		reducescatter_passive_step(plan, &b, i, step);
-		return;
-	}
-	if (b.levels == 0) {
-		step_copy(step, span(HK_BUF_IN, 0), span(HK_BUF_OUT, 0), 1);
-		return;
-	}
-	if (b.paired && i == 0) {
-		step_recv_reduce(step, butterfly_partner(&b), span(HK_BUF_IN, 0),
-				 span(HK_BUF_SCRATCH, 0), plan->n);
-		return;
-	}
-	i -= b.paired;
-	if (i < 2 * b.levels) {
-		struct hk_span src = i < 2 && !b.paired ? span(HK_BUF_IN, 0)
-							: span(HK_BUF_SCRATCH,
-							       0u - reducescatter_held(&b).first);
+	if (b->passive && i == 0)
+		step_send(step, partner, span(src, 0), n);
+	else if (b->passive)
+		step_recv(step, partner, span(HK_BUF_OUT, 0), 1);
+	else if (i == 0)
+		step_recv_reduce(step, partner, span(src, 0), span(HK_BUF_SCRATCH, 0), n);
+	else if (i == 1)
+		step_send(step, partner, span(HK_BUF_SCRATCH, b->partner), 1);
+	else
+		step_copy(step, span(HK_BUF_SCRATCH, b->team.me), span(HK_BUF_OUT, 0), 1);
+}
 
-		butterfly_halve(&b, true, i, src, reducescatter_dst(&b, i), step);
-	} else if (i == 2 * b.levels) {
-		step_send(step, butterfly_partner(&b), span(HK_BUF_SCRATCH, b.partner), 1);
+static void halving_reducescatter_step(const struct butterfly *b, enum hk_buf src, uint32_t i,
+				       struct hk_step *step)
+{
+	if (b->levels == 0) {
+		step_copy(step, span(src, 0), span(HK_BUF_OUT, 0), 1);
+	} else if (b->passive || (b->paired && i == 0)) {
+		reducescatter_pair_step(b, src, i, step);
+	} else if (i - b->paired < 2 * b->levels) {
+		i -= b->paired;
+		struct hk_span at = span(src, 0);
+		if (i >= 2 || b->paired)
+			at = span(HK_BUF_SCRATCH, 0u - reducescatter_held(b, src).first);
+		butterfly_halve(b, true, i, at, reducescatter_dst(b, src, i), step);
 	} else {
-		step_copy(step, span(HK_BUF_SCRATCH, rank), span(HK_BUF_OUT, 0), 1);
+		reducescatter_pair_step(b, src, i - 2 * b->levels, step);
 	}
 }
 
 /* ---- allgather ---- */
 
-static uint32_t allgather_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+static void doubling_allgather_step(const struct butterfly *b, uint32_t i, struct hk_step *step)
 {
-	struct butterfly b = butterfly_at(BUTTERFLY_FAR, plan->n, rank);
+	struct hk_span own = span(HK_BUF_IN, 0);
+	/* What a passive rank lacks in the end: all blocks but its own. */
+	struct hk_span rest = butterfly_span(b, HK_BUF_OUT, 2 * b->v + 1);
+	uint32_t n = b->team.n;
 
-	(void)lane;
-	return b.passive ? 3 : 1 + 2 * b.levels + (b.paired ? 2 : 0);
-}
-
-static uint32_t allgather_widest(const struct hk_plan *plan)
-{
-	return plan->n > 1u << hk__flog2(plan->n) ? plan->n - 1 : hk__max(plan->n / 2, 1);
-}
-
-/* What a passive rank lacks in the end: all blocks but its own. */
-static struct hk_span allgather_rest(const struct butterfly *b)
-{
-	return span(HK_BUF_OUT, 2 * b->v + 1);
-}
-
-static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-			   struct hk_step *step)
-{
-	struct butterfly b = butterfly_at(BUTTERFLY_FAR, plan->n, rank);
-
-	(void)lane;
-	if (b.passive && i == 0) {
-		step_send(step, butterfly_partner(&b), span(HK_BUF_IN, 0), 1);
-	} else if (i == b.passive) {
-		step_copy(step, span(HK_BUF_IN, 0), span(HK_BUF_OUT, rank), 1);
-	} else if (b.passive) {
-		step_recv(step, butterfly_partner(&b), allgather_rest(&b), plan->n - 1);
-	} else if (b.paired && i == 1) {
-		step_recv(step, butterfly_partner(&b), span(HK_BUF_OUT, b.partner), 1);
+	if (b->passive && i == 0) {
+		step_send(step, butterfly_partner(b), own, 1);
+	} else if (i == b->passive) {
+		step_copy(step, own, butterfly_span(b, HK_BUF_OUT, b->team.me), 1);
+	} else if (b->passive) {
+		step_recv(step, butterfly_partner(b), rest, n - 1);
+	} else if (b->paired && i == 1) {
+		step_recv(step, butterfly_partner(b), butterfly_span(b, HK_BUF_OUT, b->partner), 1);
 	} else {
-		i -= 1 + b.paired;
-		if (i < 2 * b.levels)
-			butterfly_double(&b, true, i, step);
+		i -= 1 + b->paired;
+		if (i < 2 * b->levels)
+			butterfly_double(b, true, i, step);
 		else
-			step_send(step, butterfly_partner(&b), allgather_rest(&b), plan->n - 1);
+			step_send(step, butterfly_partner(b), rest, n - 1);
 	}
 }
 
+/* ---- all of them, over a team ---- */
+
 /*
- * In the cards: 1 where ranks are left over; the messages that adds to the
- * critical path of one sweep (the second only where pairs meet all the way);
- * and the blocks that doubling moves.
+ * The steps of a member: some before the levels of two steps each, some after.
+ * Pairs hand over before and return after (a member that reduces and scatters
+ * also copies its own), and an allgather begins with a copy. n = 1: a copy.
  */
-#define LEFT "(n > pow2(n))"
-#define DETOUR LEFT " + (2*n > 3*pow2(n))"
-#define DOUBLED "pow2(n)-1 + halvings(n)"
+struct outline {
+	uint32_t before;
+	uint32_t levels;
+	uint32_t after;
+};
+
+static struct outline exchange_outline(enum hk_coll coll, uint32_t n, uint32_t me)
+{
+	struct butterfly b = butterfly_of(BUTTERFLY_FAR, n, me);
+	struct outline outline = { b.paired, b.levels, b.paired };
+
+	if (coll == HK_COLL_ALLREDUCE)
+		outline.levels *= 2;
+	if (coll == HK_COLL_REDUCESCATTER && b.paired && !b.passive)
+		outline.after++;
+	if (coll == HK_COLL_ALLGATHER || b.levels == 0)
+		outline.before++;
+	if (b.passive)
+		outline.levels = 0;
+	return outline;
+}
+
+uint32_t hk__exchange_steps(enum hk_coll coll, uint32_t n, uint32_t me)
+{
+	struct outline outline = exchange_outline(coll, n, me);
+
+	return outline.before + 2 * outline.levels + outline.after;
+}
+
+/* Half of all, or all where ranks are left over; an allgather's all but the own. */
+uint32_t hk__exchange_widest(enum hk_coll coll, uint32_t n)
+{
+	uint32_t all = coll == HK_COLL_ALLREDUCE ? 1u << hk__flog2(n) : n;
+
+	if (n == 1u << hk__flog2(n))
+		return hk__max(all / 2, 1);
+	return coll == HK_COLL_ALLGATHER ? all - 1 : all;
+}
+
+void hk__exchange_step(const struct exchange *exchange, uint32_t i, struct hk_step *step)
+{
+	bool whole = exchange->coll == HK_COLL_ALLREDUCE;
+	struct butterfly b = butterfly_at(whole ? BUTTERFLY_NEAR : BUTTERFLY_FAR, exchange);
+
+	hk_assert(b.blocks.step == 1 || exchange->coll == HK_COLL_ALLGATHER);
+	if (whole)
+		halving_allreduce_step(&b, exchange->src, i, step);
+	else if (exchange->coll == HK_COLL_REDUCESCATTER)
+		halving_reducescatter_step(&b, exchange->src, i, step);
+	else
+		doubling_allgather_step(&b, i, step);
+}
+
+/* Stages that some member has steps in: those around the levels may have none. */
+static bool exchange_begins(enum hk_coll coll, uint32_t n)
+{
+	return n > 1u << hk__flog2(n) || n == 1 || coll == HK_COLL_ALLGATHER;
+}
+
+uint32_t hk__exchange_stages(enum hk_coll coll, uint32_t n)
+{
+	uint32_t levels = hk__flog2(n) * (coll == HK_COLL_ALLREDUCE ? 2 : 1);
+
+	return exchange_begins(coll, n) + levels + (n > 1u << hk__flog2(n));
+}
+
+struct stage hk__exchange_stage(enum hk_coll coll, uint32_t n, uint32_t me, uint32_t stage)
+{
+	struct outline outline = exchange_outline(coll, n, me);
+	uint32_t levels = hk__flog2(n) * (coll == HK_COLL_ALLREDUCE ? 2 : 1);
+	bool begins = exchange_begins(coll, n);
+
+	if (begins && stage == 0)
+		return (struct stage){ 0, outline.before };
+	stage -= begins;
+	if (stage == levels)
+		return (struct stage){ outline.before + 2 * outline.levels, outline.after };
+	return (struct stage){ outline.before + 2 * stage, outline.levels ? 2 : 0 };
+}
+
+/* ---- and over all ranks of a plan ---- */
+
+static uint32_t all_widest(const struct hk_plan *plan)
+{
+	return hk__exchange_widest(plan->coll, plan->n);
+}
+
+static uint32_t all_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	(void)lane;
+	return hk__exchange_steps(plan->coll, plan->n, rank);
+}
+
+static void all_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+		     struct hk_step *step)
+{
+	struct exchange all = exchange_all(plan, rank);
+
+	(void)lane;
+	hk__exchange_step(&all, i, step);
+}
+
+#define LEFT HALVING_LEFT("n")
+#define DETOUR HALVING_DETOUR("n")
+#define DOUBLED HALVING_DOUBLED("n")
 
 const struct hk_algo hk__algo_butterfly[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
+	  .moves = HK_MOVES_XOR,
 	  .card = { "recursive-doubling", NULL,
 		    "whole vectors with a partner twice as far each time", "flog2(n) + " DETOUR,
 		    "flog2(n) + " LEFT, "flog2(n) + " LEFT, "0", "any n; small vectors" },
 	  .steps = recdbl_steps,
 	  .step = recdbl_step },
 	{ .coll = HK_COLL_ALLREDUCE,
+	  .moves = HK_MOVES_XOR,
 	  .variant = BUTTERFLY_NEAR,
 	  .card = { "halving-doubling", "rabenseifner",
 		    "recursive halving, then recursive doubling (Rabenseifner)",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; flat networks" },
 	  .parts = butterfly_parts,
-	  .widest = butterfly_widest,
-	  .steps = halving_steps,
+	  .widest = all_widest,
+	  .steps = all_steps,
 	  .step = halving_step },
 	{ .coll = HK_COLL_ALLREDUCE,
+	  .moves = HK_MOVES_SHIFT_EVEN,
 	  .variant = BUTTERFLY_SWING,
 	  .card = { "swing", NULL, "halving-doubling with near partners on a ring or torus",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; torus and ring links" },
 	  .parts = butterfly_parts,
-	  .widest = butterfly_widest,
-	  .steps = halving_steps,
+	  .widest = all_widest,
+	  .steps = all_steps,
 	  .step = halving_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
+	  .moves = HK_MOVES_XOR,
 	  .card = { "recursive-halving", "halving", "halves with a partner half as far each time",
 		    "flog2(n) + " DETOUR, LEFT " ? 1 : (n-1)/n", "(" DOUBLED " + " LEFT "*n)/n",
 		    LEFT " ? 1 : n > 2 ? 1/2 : 0", "any n" },
 	  .scratch = reducescatter_scratch,
-	  .widest = butterfly_widest,
-	  .steps = reducescatter_steps,
-	  .step = reducescatter_step },
+	  .widest = all_widest,
+	  .steps = all_steps,
+	  .step = all_step },
 	{ .coll = HK_COLL_ALLGATHER,
+	  .moves = HK_MOVES_XOR,
 	  .card = { "recursive-doubling", NULL, "all it has, with a partner twice as far each time",
 		    "flog2(n) + " DETOUR, "(" DOUBLED " + " LEFT "*(n-1))/n", "0", "0", "any n" },
-	  .widest = allgather_widest,
-	  .steps = allgather_steps,
-	  .step = allgather_step },
+	  .widest = all_widest,
+	  .steps = all_steps,
+	  .step = all_step },
 	{ .card = { .name = NULL } },
 };

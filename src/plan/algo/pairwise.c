@@ -34,6 +34,7 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 
 const struct hk_algo hk__algo_pairwise[] = {
 	{ .coll = HK_COLL_ALLTOALL,
+	  .moves = HK_MOVES_SHIFT,
 	  .flags = HK_ALGO_NOT_INPLACE,
 	  .card = { "pairwise", NULL, "n-1 rounds, one partner each way at a time", "n-1",
 		    "(n-1)/n", "0", "0", "any n; large blocks" },

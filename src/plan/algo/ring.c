@@ -187,6 +187,7 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 
 const struct hk_algo hk__algo_ring[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
+	  .moves = HK_MOVES_SHIFT,
 	  .slots = RING_SLOTS,
 	  .card = { "ring", NULL, "reduce-scatter round the ring, then allgather round it",
 		    "2*(n-1)", "2*(n-1)/n", "(n-1)/n", "0", "any n; large vectors" },
@@ -194,12 +195,14 @@ const struct hk_algo hk__algo_ring[] = {
 	  .steps = allreduce_steps,
 	  .step = allreduce_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
+	  .moves = HK_MOVES_SHIFT,
 	  .slots = RING_SLOTS,
 	  .card = { "ring", NULL, "partial sums travel to their owner round the ring", "n-1",
 		    "(n-1)/n", "(n-1)/n", "0", "any n; large blocks" },
 	  .steps = reducescatter_steps,
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
+	  .moves = HK_MOVES_SHIFT,
 	  .slots = RING_SLOTS,
 	  .card = { "ring", NULL, "blocks travel round the ring", "n-1", "(n-1)/n", "0", "0",
 		    "any n; large blocks" },

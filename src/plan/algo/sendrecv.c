@@ -153,6 +153,7 @@ static void batch_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
 
 const struct hk_algo hk__algo_sendrecv[] = {
 	{ .coll = HK_COLL_SENDRECV,
+	  .moves = HK_MOVES_BATCH,
 	  .flags = HK_ALGO_NOT_INPLACE,
 	  .nlanes = 2,
 	  .card = { "direct", NULL, "each message straight to its receiver", "1", "1", "0", "0",

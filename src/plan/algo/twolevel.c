@@ -11,7 +11,8 @@
  *   allreduce  2 + 2(N-1)  / 2(g-1)/g + 2(N-1)/n      / (g-1)/g + (N-1)/n
  *   allgather  1 + N-1     / (N-1)/n + (g-1)/g        / 0
  *   alltoall   2           / (g-1)/g + (N-1)/N        / 0
- * Two-level broadcast and reduce are trees: tree.c.
+ * Two-level broadcast and reduce are trees: tree.c. For very many nodes, with
+ * butterflies in place of rings: twolevel_halving.c.
  */
 #include "plan/algo/algo.h"
 
@@ -34,6 +35,22 @@ static struct place place_of(const struct hk_plan *plan, uint32_t rank)
 static uint32_t node_widest(const struct hk_plan *plan)
 {
 	return plan->n > plan->nodes ? plan->nodes : 1;
+}
+
+void hk__columns_gather_step(const struct team *team, const struct columns *columns, uint32_t i,
+			     struct hk_step *step)
+{
+	uint32_t others = team->n - 1;
+
+	if (i < others) {
+		step_send(step, team_port(team, team_next(team, i + 1)),
+			  columns_span(columns, HK_BUF_OUT, team->me), columns->count);
+	} else {
+		uint32_t peer = team_prev(team, i - others + 1);
+
+		step_recv(step, team_port(team, peer), columns_span(columns, HK_BUF_OUT, peer),
+			  columns->count);
+	}
 }
 
 /* ---- allreduce "split-rail": part device * N + node is whole at that rank ---- */
@@ -99,20 +116,6 @@ static void allreduce_reduce_step(const struct place *at, const struct team *nod
 	hk__accumulate_step(&acc, i - (at->g - 1), step);
 }
 
-static void allreduce_gather_step(const struct place *at, const struct team *node, uint32_t i,
-				  struct hk_step *step)
-{
-	if (i < at->g - 1) {
-		step_send(step, team_port(node, team_next(node, i + 1)),
-			  span(HK_BUF_OUT, at->device * at->nodes), at->nodes);
-	} else {
-		uint32_t peer = team_prev(node, i - (at->g - 1) + 1);
-
-		step_recv(step, team_port(node, peer), span(HK_BUF_OUT, peer * at->nodes),
-			  at->nodes);
-	}
-}
-
 static void allreduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			   struct hk_step *step)
 {
@@ -129,7 +132,7 @@ static void allreduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 	else if (lane == ALLREDUCE_RAIL)
 		hk__ring_allreduce_step(&rail, i, step);
 	else
-		allreduce_gather_step(&at, &node, i, step);
+		hk__columns_gather_step(&node, &(struct columns){ at.nodes, 1, at.nodes }, i, step);
 	if (lane != ALLREDUCE_REDUCE && i == 0)
 		step->after = allreduce_after(plan, rank, lane);
 }
@@ -158,15 +161,7 @@ static void allgather_step(const struct hk_plan *plan, uint32_t rank, uint32_t l
 	}
 	struct team node = team_node(plan, rank, 0);
 	node.lane = 1;
-	if (i < at.g - 1) {
-		step_send(step, team_port(&node, team_next(&node, i + 1)),
-			  span_strided(HK_BUF_OUT, at.device, at.g), at.nodes);
-	} else {
-		uint32_t peer = team_prev(&node, i - (at.g - 1) + 1);
-
-		step_recv(step, team_port(&node, peer), span_strided(HK_BUF_OUT, peer, at.g),
-			  at.nodes);
-	}
+	hk__columns_gather_step(&node, &(struct columns){ 1, at.g, at.nodes }, i, step);
 	if (i == 0)
 		step->after = (struct hk_after){ 0, allgather_steps(plan, rank, 0) - 1 };
 }
@@ -256,6 +251,7 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 
 const struct hk_algo hk__algo_twolevel[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
+	  .moves = HK_MOVES_NODES,
 	  .flags = HK_ALGO_NODES,
 	  .slots = RING_SLOTS,
 	  .nlanes = ALLREDUCE_LANES,
@@ -268,6 +264,7 @@ const struct hk_algo hk__algo_twolevel[] = {
 	  .steps = allreduce_steps,
 	  .step = allreduce_step },
 	{ .coll = HK_COLL_ALLGATHER,
+	  .moves = HK_MOVES_NODES_TURN,
 	  .flags = HK_ALGO_NODES,
 	  .slots = RING_SLOTS,
 	  .nlanes = 2,
@@ -277,6 +274,7 @@ const struct hk_algo hk__algo_twolevel[] = {
 	  .steps = allgather_steps,
 	  .step = allgather_step },
 	{ .coll = HK_COLL_ALLTOALL,
+	  .moves = HK_MOVES_NODES_TURN,
 	  .flags = HK_ALGO_NODES | HK_ALGO_NOT_INPLACE,
 	  .nlanes = 2,
 	  .card = { "two-level", NULL, "gathered by rail in the node, then across on each rail",

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fabric.h - what the machines are and how they are joined.
+ *
+ *   device   what a rank runs on: a GPU, or a core of a CPU
+ *   node     devices that reach each other without a network
+ *   link     one direction of a wire, or of a bundle of equal wires, with a speed
+ *            and a delay; messages that cross it at the same time share its speed
+ *   constant a number of the description that has a name, a unit and a source
+ *
+ * Ranks are devices, numbered node after node. hocket-fabric(5) describes the
+ * file, hocket-fabric(1) the names there are.
+ */
+#ifndef HOCKET_FABRIC_H
+#define HOCKET_FABRIC_H
+
+#include <hocket/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HK_FABRIC_RANKS_MAX (1u << 24)	/* devices */
+#define HK_FABRIC_FILE_MAX (4u << 20)	/* bytes of a file */
+
+struct hk_fabric;		/* opaque */
+
+/*
+ * Opens a fabric by what people write: a name with a size and options
+ * ("dgx-h100:128", "dgx-h100:128,net=ethernet", "torus:8x8x8"), "here" for this
+ * machine as it is discovered, or a file, told by a '/' or a ".yaml" in it.
+ * HK_EINVAL, HK_ESYNTAX, HK_ELIMIT, HK_ENOMEM or HK_EIO, with the reason in why.
+ */
+HK_API HK_NODISCARD enum hk_status hk_fabric_open(const char *spec, const struct hk_alloc *alloc,
+						  struct hk_why *why,
+						  struct hk_fabric **fabric_out);
+
+/* The same from the text of a file; name is what messages call it. Untrusted. */
+HK_API HK_NODISCARD enum hk_status hk_fabric_parse(const char *text, size_t len, const char *name,
+						   const struct hk_alloc *alloc,
+						   struct hk_why *why,
+						   struct hk_fabric **fabric_out);
+
+/* This machine: cores and caches by hwloc, GPUs by their driver where there is one. */
+HK_API HK_NODISCARD enum hk_status hk_fabric_discover(const struct hk_alloc *alloc,
+						      struct hk_why *why,
+						      struct hk_fabric **fabric_out);
+
+/*
+ * Hosts of CPU ranks: sizes[i] of them on host i, shared memory inside, TCP across.
+ * Its constants are those of `like` where that has them (a probed machine), else
+ * what was measured when this library was made.
+ */
+HK_API HK_NODISCARD enum hk_status hk_fabric_hosts(const struct hk_fabric *like,
+						   const uint32_t *sizes, uint32_t nhosts,
+						   const struct hk_alloc *alloc,
+						   struct hk_why *why,
+						   struct hk_fabric **fabric_out);
+
+/* Accepts NULL. */
+HK_API void hk_fabric_free(struct hk_fabric *fabric);
+
+struct hk_fabric_info {
+	const char *name;	/* borrowed from the fabric */
+	const char *about;	/* one line */
+	uint32_t ranks;		/* devices */
+	uint32_t nodes;
+	uint32_t node_ranks;	/* devices of a node; 0: they differ */
+	uint64_t links;
+};
+HK_API void hk_fabric_describe(const struct hk_fabric *fabric, struct hk_fabric_info *info_out);
+
+/* ---- constants ---- */
+
+struct hk_fabric_constant {
+	const char *name;	/* "nic.bw" */
+	double value;		/* in its unit */
+	const char *unit;	/* "GB/s" (1e9), "ns", "ns/B", "" */
+	const char *source;	/* where the number comes from; never NULL */
+};
+
+/* The i-th constant of a fabric; false past the last. */
+HK_API bool hk_fabric_constant(const struct hk_fabric *fabric, uint32_t i,
+			       struct hk_fabric_constant *constant_out);
+
+/*
+ * What if a constant were another? change is "NAME=VALUE" in the constant's unit,
+ * or "NAME=FACTORx". HK_EINVAL for a name it has not or a value that cannot be.
+ */
+HK_API HK_NODISCARD enum hk_status hk_fabric_change(struct hk_fabric *fabric, const char *change,
+						    struct hk_why *why);
+
+/* ---- fabrics as text ---- */
+
+/* A picture of the tree, for people; and a file that hk_fabric_open() reads back. */
+HK_API HK_NODISCARD enum hk_status hk_fabric_print(const struct hk_fabric *fabric, FILE *file,
+						   struct hk_why *why);
+HK_API HK_NODISCARD enum hk_status hk_fabric_print_file(const struct hk_fabric *fabric, FILE *file,
+							struct hk_why *why);
+
+/* The i-th name that hk_fabric_open() knows; false past the last. */
+struct hk_fabric_name {
+	const char *name;	/* "dgx-h100" */
+	const char *size;	/* "nodes", "racks", "XxYxZ": what follows the colon */
+	const char *options;	/* "net=infiniband|ethernet", or "" */
+	const char *about;	/* one line */
+};
+HK_API bool hk_fabric_name_get(uint32_t i, struct hk_fabric_name *name_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

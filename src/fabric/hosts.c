@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hosts.c - hosts of CPU ranks: shared memory inside, TCP across. What a group
+ * runs on, and what a probe measures.
+ */
+#include "fabric/topology.h"
+
+#include <string.h>
+
+/* Hosts in a row that have as many ranks are of one kind. */
+static enum hk_status hosts_add(struct hk_fabric *fabric, uint32_t device, const uint32_t *sizes,
+				uint32_t nhosts, struct hk_why *why)
+{
+	enum hk_status status = HK_OK;
+
+	for (uint32_t i = 0, next; i < nhosts && status == HK_OK; i = next) {
+		struct hk__node_kind kind = { .ranks = sizes[i], .nics = 1, .device = device };
+
+		for (next = i; next < nhosts && sizes[next] == sizes[i]; next++)
+			kind.count++;
+		snprintf(kind.name, sizeof(kind.name), i ? "host%u" : "host", i);
+		status = hk__fabric_add_nodes(fabric, &kind, why);
+	}
+	return status;
+}
+
+static enum hk_status hosts_build(struct hk_fabric *fabric, const uint32_t *sizes, uint32_t nhosts,
+				  struct hk_why *why)
+{
+	struct hk__clos_shape shape = { .routing = HK__ROUTE_IDEAL };
+	uint32_t device;
+	enum hk_status status = hk__fabric_add_device(fabric, "cpu", why, &device);
+
+	if (status == HK_OK)
+		status = hk__fabric_add_wire(fabric, "shm", why, &fabric->wire_node);
+	if (status == HK_OK)
+		status = hk__fabric_add_wire(fabric, "tcp", why, &fabric->wire_net);
+	if (status == HK_OK)
+		status = hosts_add(fabric, device, sizes, nhosts, why);
+	for (uint32_t i = 0; i < fabric->nnode_kinds && i < HK__NODE_KINDS_MAX; i++)
+		shape.node[i] = (struct hk__clos_node){ .inside = fabric->node_kinds[i].ranks > 1
+									  ? HK__INSIDE_MEMORY
+									  : HK__INSIDE_NONE,
+							.link = "memory",
+							.nic = "nic" };
+	if (status == HK_OK)
+		status = hk__clos_build(fabric, &shape, why);
+	return status == HK_OK ? hk__constants_list(fabric, why) : status;
+}
+
+/* ---- constants ---- */
+
+/* "host3.nic.bw" is "nic.bw" too: hosts of several kinds have links of their own. */
+static const char *plain_name(const struct hk__constant *constant)
+{
+	const char *dot = strchr(constant->name, '.');
+
+	return dot && strchr(dot + 1, '.') ? dot + 1 : constant->name;
+}
+
+static void hosts_apply(struct hk_fabric *fabric, const struct hk__setting *settings, size_t n)
+{
+	for (size_t i = 0; i < fabric->constants.count; i++) {
+		struct hk__constant *constant = hk__array_at(&fabric->constants, i);
+
+		for (size_t k = 0; k < n; k++) {
+			if (strcmp(plain_name(constant), settings[k].name) != 0)
+				continue;
+			enum hk_status status =
+				hk__constant_set(fabric, constant, settings[k].value,
+						 settings[k].source, NULL);
+			hk_assert(status == HK_OK);
+		}
+	}
+}
+
+static const char measured[] = "measured by hocket probe on 2 cores of an AMD EPYC";
+
+static void links_set(struct hk_fabric *fabric)
+{
+	static const char follows[] = "no limit of its own: the wire's bytes say what copies cost";
+	const struct hk__setting rows[] = {
+		{ "memory.bw", 1e4, follows },
+		{ "memory.delay", 0, follows },
+		{ "nic.bw", 3.125, "assumed: 25 Gb/s Ethernet" },
+		{ "nic.delay", 0, "within the flight of tcp" },
+	};
+
+	hosts_apply(fabric, rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+void hk__hosts_costs(struct hk_fabric *fabric)
+{
+	const struct hk__setting rows[] = {
+		{ "shm.slots", 8, "src/group" },
+		{ "shm.slot-bytes", 256 << 10, "src/group" },
+		{ "shm.slice-bytes", 64 << 10, "src/group" },
+		{ "shm.slices", 4, "src/exec" },
+		{ "tcp.slots", 8, "src/group" },
+		{ "tcp.slot-bytes", 1 << 20, "src/group" },
+		{ "tcp.slice-bytes", 512 << 10, "src/group" },
+		{ "tcp.slices", 4, "src/exec" },
+		{ "device.call", 150, measured },
+		{ "device.step", 15, measured },
+		{ "device.serial", 1, "a rank is a thread" },
+	};
+	static const struct hk__point shm_send[] = {
+		{ 8, 30 }, { 632, 40 }, { 4096, 60 }, { 65536, 200 }, { -1, 0 }
+	};
+	static const struct hk__point shm_flight[] = {
+		{ 8, 60 }, { 632, 90 }, { 4096, 150 }, { 65536, 500 }, { -1, 0 }
+	};
+	static const struct hk__point tcp_send[] = {
+		{ 8, 3000 }, { 4096, 3500 }, { 65536, 6000 }, { 1 << 20, 20000 }, { -1, 0 }
+	};
+	static const struct hk__point tcp_flight[] = {
+		{ 8, 6000 }, { 4096, 7000 }, { 65536, 10000 }, { 1 << 20, 30000 }, { -1, 0 }
+	};
+	static const struct hk__point bytes[] = { { 32 << 10, 0.02 }, { 256 << 10, 0.03 },
+						  { 2 << 20, 0.04 },  { 16 << 20, 0.09 },
+						  { 128 << 20, 0.1 }, { -1, 0 } };
+	static const struct hk__point sums[] = { { 32 << 10, 0.03 },  { 256 << 10, 0.04 },
+						 { 2 << 20, 0.06 },   { 16 << 20, 0.12 },
+						 { 128 << 20, 0.13 }, { -1, 0 } };
+	static const char *const curves[] = { "shm.send-byte", "shm.recv-byte", "tcp.send-byte",
+					      "tcp.recv-byte", "device.copy" };
+
+	hosts_apply(fabric, rows, sizeof(rows) / sizeof(rows[0]));
+	hk__curve_apply(fabric, "shm.send", shm_send, measured);
+	hk__curve_apply(fabric, "shm.recv", shm_send, measured);
+	hk__curve_apply(fabric, "shm.flight", shm_flight, measured);
+	hk__curve_apply(fabric, "tcp.send", tcp_send, measured);
+	hk__curve_apply(fabric, "tcp.recv", tcp_send, measured);
+	hk__curve_apply(fabric, "tcp.flight", tcp_flight, measured);
+	for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++)
+		hk__curve_apply(fabric, curves[i], bytes, measured);
+	hk__curve_apply(fabric, "device.reduce", sums, measured);
+}
+
+/* Every constant that the other has too. */
+static enum hk_status constants_take(struct hk_fabric *fabric, const struct hk_fabric *like,
+				     struct hk_why *why)
+{
+	enum hk_status status = HK_OK;
+
+	for (size_t i = 0; i < fabric->constants.count && status == HK_OK; i++) {
+		struct hk__constant *own = hk__array_at(&fabric->constants, i);
+		const struct hk__constant *its = hk__constant_find(like, own->name);
+
+		if (!its)
+			its = hk__constant_find(like, plain_name(own));
+		const struct hk__curve *curve = its ? hk__constant_curve(like, its) : NULL;
+
+		if (curve)
+			status = hk__constant_set_curve(fabric, own, curve, its->source, why);
+		else if (its)
+			status = hk__constant_set(fabric, own, hk__constant_value(like, its),
+						  its->source, why);
+	}
+	return status;
+}
+
+/* ---- more ranks than cores ---- */
+
+static void curve_scale(struct hk__curve *curve, double factor, double plus)
+{
+	for (uint32_t i = 0; i < curve->npoints; i++)
+		curve->points[i].value = curve->points[i].value * factor + plus;
+}
+
+/* A message then waits for its receiver to run. */
+#define SWITCH_NS 1500.0
+
+void hk__fabric_crowd(struct hk_fabric *fabric, double crowd)
+{
+	if (crowd <= 1)
+		return;
+	for (uint32_t i = 0; i < fabric->ndevices; i++) {
+		struct hk__device *device = &fabric->devices[i];
+
+		device->call_ns *= crowd;
+		device->step_ns *= crowd;
+		curve_scale(&device->copy_ns, crowd, 0);
+		curve_scale(&device->reduce_ns, crowd, 0);
+	}
+	for (uint32_t i = 0; i < fabric->nwires; i++) {
+		struct hk__wire *wire = &fabric->wires[i];
+
+		curve_scale(&wire->send_ns, crowd, 0);
+		curve_scale(&wire->recv_ns, crowd, 0);
+		curve_scale(&wire->flight_ns, 1, SWITCH_NS * (crowd - 1));
+		curve_scale(&wire->send_byte_ns, crowd, 0);
+		curve_scale(&wire->recv_byte_ns, crowd, 0);
+	}
+}
+
+/* ---- the same numbers? ---- */
+
+static uint32_t digest_add(uint32_t digest, double value)
+{
+	unsigned char bytes[sizeof(value)];
+
+	memcpy(bytes, &value, sizeof(value));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		digest = (digest ^ bytes[i]) * 16777619u;
+	return digest;
+}
+
+uint32_t hk__fabric_digest(const struct hk_fabric *fabric)
+{
+	uint32_t digest = 2166136261u;
+
+	for (size_t i = 0; i < fabric->constants.count; i++) {
+		const struct hk__constant *constant = hk__array_at(&fabric->constants, i);
+		const struct hk__curve *curve = hk__constant_curve(fabric, constant);
+
+		digest = digest_add(digest, hk__constant_value(fabric, constant));
+		for (uint32_t k = 0; curve && k < curve->npoints; k++) {
+			digest = digest_add(digest, curve->points[k].bytes);
+			digest = digest_add(digest, curve->points[k].value);
+		}
+	}
+	return digest;
+}
+
+/* ---- making one ---- */
+
+enum hk_status hk_fabric_hosts(const struct hk_fabric *like, const uint32_t *sizes, uint32_t nhosts,
+			       const struct hk_alloc *alloc, struct hk_why *why,
+			       struct hk_fabric **fabric_out)
+{
+	struct hk_fabric *fabric;
+
+	if (!sizes || !nhosts)
+		return hk__why(why, HK_EINVAL, "a fabric has at least one host");
+	enum hk_status status = hk__fabric_create(alloc, why, &fabric);
+	if (status != HK_OK)
+		return status;
+	status = hosts_build(fabric, sizes, nhosts, why);
+	if (status == HK_OK) {
+		links_set(fabric);
+		hk__hosts_costs(fabric);
+		snprintf(fabric->name, sizeof(fabric->name), "hosts");
+		snprintf(fabric->about, sizeof(fabric->about), "%u host%s, %u rank%s", nhosts,
+			 nhosts == 1 ? "" : "s", fabric->ranks, fabric->ranks == 1 ? "" : "s");
+	}
+	if (status == HK_OK && like)
+		status = constants_take(fabric, like, why);
+	if (status != HK_OK) {
+		hk_fabric_free(fabric);
+		return status;
+	}
+	hk__fabric_settle(fabric);
+	*fabric_out = fabric;
+	return HK_OK;
+}

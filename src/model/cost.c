@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cost.c - what a step costs the rank that takes it. */
+#include "model/cost.h"
+
+#include <math.h>
+
+double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
+		     const struct hk__wire *out, const struct hk__step_shape *shape)
+{
+	bool reduces = shape->op == HK_OP_RECV_REDUCE || shape->op == HK_OP_RECV_REDUCE_SEND ||
+		       shape->op == HK_OP_REDUCE;
+	double touched = shape->footprint, taken = 0, given = 0, own = 0, ns = device->step_ns;
+
+	if (shape->op == HK_OP_NOP)
+		return ns;
+	if (in) {
+		ns += hk__curve_at(&in->recv_ns, shape->bytes);
+		taken = hk__curve_at(&in->recv_byte_ns, touched);
+	}
+	if (out) {
+		ns += hk__curve_at(&out->send_ns, shape->bytes);
+		given = hk__curve_at(&out->send_byte_ns, touched);
+	}
+	if (reduces)
+		own = hk__curve_at(&device->reduce_ns, touched);
+	if ((!in && !out && !reduces) || (in && out && shape->keeps))
+		own += hk__curve_at(&device->copy_ns, touched);
+	/* One pass over the bytes does all of it, at the pace of its slowest part. */
+	return ns + shape->bytes * fmax(own, fmax(taken, given));
+}
+
+uint32_t hk__cost_slices(const struct hk__wire *wire, double message, bool sums)
+{
+	double room = wire->slot_bytes;
+
+	if (message <= 0 || room <= 0)
+		return 1;
+	if (wire->slices > 1) {
+		double share = message / wire->slices;
+
+		if (sums)
+			share = fmin(share * HK__SLICES_WANTED / HK__SLICES_WANTED_OF_SUMS,
+				     HK__SLICE_OF_SUMS_MAX);
+		room = fmin(room, fmax(share, wire->slice_bytes));
+	}
+	double slices = ceil(message / room);
+	return slices < 1 ? 1 : (uint32_t)fmin(slices, UINT32_MAX / 2);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cost.h - what a step costs the rank that takes it.
+ *
+ * A step begins when its message is there and what it waits for is over, keeps
+ * its lane (and, where lanes take turns, its rank) busy for hk__cost_step(), and
+ * what it sends leaves when that is over. On its way the message takes the
+ * wire's flight_ns and the path's delays, and its bytes (times the wire's
+ * overhead) share links with all others. This is how src/exec works: a step that
+ * receives and sends works straight from one slot to the other.
+ */
+#ifndef HK_MODEL_COST_H
+#define HK_MODEL_COST_H
+
+#include "fabric/fabric.h"
+
+struct hk__step_shape {
+	enum hk_op op;
+	bool keeps;		/* a step that receives and sends also has a dst */
+	double bytes;		/* moved, of one slice */
+	double footprint;	/* bytes the operation touches at this rank */
+};
+
+/* in and out are the wires it receives from and sends to, or NULL. */
+double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
+		     const struct hk__wire *out, const struct hk__step_shape *shape);
+
+/*
+ * How src/exec cuts. Enough to have one slice copied in and one copied out while
+ * the next is on its way; finer where sums wait for their operands, and short
+ * enough for the operands and the sum to be in a core's own cache together.
+ */
+#define HK__SLICES_WANTED 4u
+#define HK__SLICES_WANTED_OF_SUMS 8u
+#define HK__SLICE_OF_SUMS_MAX (128u << 10)
+
+/*
+ * Slices of an operation whose widest message has so many bytes, on a wire; `sums`:
+ * by a core that adds.
+ */
+uint32_t hk__cost_slices(const struct hk__wire *wire, double message, bool sums);
+
+#endif
