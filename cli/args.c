@@ -96,8 +96,7 @@ static bool args_range(const char *text, struct cli_range *range)
 	return *text == '\0';
 }
 
-/* "8", "64K", "32M", "1G": bytes, in powers of 1024. */
-static bool args_bytes(const char *text, uint64_t *bytes_out)
+bool cli_parse_bytes(const char *text, uint64_t *bytes_out)
 {
 	static const char units[] = "KMGT";
 	uint32_t number;
@@ -112,6 +111,29 @@ static bool args_bytes(const char *text, uint64_t *bytes_out)
 	}
 	*bytes_out = (uint64_t)number << shift;
 	return *text == '\0' && *bytes_out <= CLI_BYTES_MAX;
+}
+
+bool cli_parse_real(const char *text, double min, double max, double *value_out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	errno = 0;
+	*value_out = strtod(text, &end);
+	return errno == 0 && *end == '\0' && *value_out >= min && *value_out <= max;
+}
+
+/* An option that may be given again and again. */
+static bool args_push(const char ***list, size_t *count, const char *value)
+{
+	const char **more = realloc(*list, (*count + 1) * sizeof(**list));
+
+	if (!more)
+		return false;
+	more[(*count)++] = value;
+	*list = more;
+	return true;
 }
 
 /* "0:1,1:2": what sends to what. */
@@ -164,6 +186,24 @@ static bool args_nodes(const char *text, struct cli_args *args)
 	return text[-1] == '\0';
 }
 
+/* Options without a letter. */
+enum {
+	ARG_FABRIC = 256,
+	ARG_AS,
+	ARG_WHAT_IF,
+	ARG_SENSITIVITY,
+	ARG_FULL,
+	ARG_SEED,
+	ARG_SAMPLES,
+	ARG_JITTER,
+	ARG_FAULT,
+	ARG_ALSO,
+	ARG_SLICE,
+	ARG_TRACE,
+	ARG_GOAL,
+	ARG_CHAKRA
+};
+
 /* clang-format off */
 static const struct option args_long[] = {
 	{ "ranks", required_argument, NULL, 'n' },
@@ -176,6 +216,7 @@ static const struct option args_long[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "dot", no_argument, NULL, 'd' },
 	{ "picture", no_argument, NULL, 'P' },
+	{ "msccl", no_argument, NULL, 'M' },
 	{ "minbytes", required_argument, NULL, 'b' },
 	{ "maxbytes", required_argument, NULL, 'e' },
 	{ "stepfactor", required_argument, NULL, 'f' },
@@ -190,6 +231,20 @@ static const struct option args_long[] = {
 	{ "registered", no_argument, NULL, 'g' },
 	{ "threads", no_argument, NULL, 't' },
 	{ "no-pin", no_argument, NULL, 'x' },
+	{ "fabric", required_argument, NULL, ARG_FABRIC },
+	{ "as", required_argument, NULL, ARG_AS },
+	{ "what-if", required_argument, NULL, ARG_WHAT_IF },
+	{ "sensitivity", no_argument, NULL, ARG_SENSITIVITY },
+	{ "full", no_argument, NULL, ARG_FULL },
+	{ "seed", required_argument, NULL, ARG_SEED },
+	{ "samples", required_argument, NULL, ARG_SAMPLES },
+	{ "jitter", required_argument, NULL, ARG_JITTER },
+	{ "fault", required_argument, NULL, ARG_FAULT },
+	{ "also", required_argument, NULL, ARG_ALSO },
+	{ "slice", required_argument, NULL, ARG_SLICE },
+	{ "trace", required_argument, NULL, ARG_TRACE },
+	{ "goal", required_argument, NULL, ARG_GOAL },
+	{ "chakra", required_argument, NULL, ARG_CHAKRA },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -209,8 +264,11 @@ static unsigned args_bit(int option)
 		{ 'T', CLI_OPT_TYPE },	  { 'O', CLI_OPT_TYPE },  { 'I', CLI_OPT_BENCH },
 		{ 'W', CLI_OPT_BENCH },	  { 'c', CLI_OPT_BENCH }, { 'C', CLI_OPT_BENCH },
 		{ 'g', CLI_OPT_BENCH },	  { 't', CLI_OPT_BENCH }, { 'x', CLI_OPT_BENCH },
+		{ 'M', CLI_OPT_MSCCL },
 	};
 
+	if (option >= ARG_FABRIC)
+		return option == ARG_FABRIC ? CLI_OPT_FABRIC : CLI_OPT_SIM;
 	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
 		if (bits[i].option == option)
 			return bits[i].bit;
@@ -230,9 +288,9 @@ static bool args_take_bench(struct cli_args *args, int option, const char *value
 {
 	switch (option) {
 	case 'b':
-		return args_bytes(value, &args->min_bytes);
+		return cli_parse_bytes(value, &args->min_bytes);
 	case 'e':
-		return args_bytes(value, &args->max_bytes);
+		return cli_parse_bytes(value, &args->max_bytes);
 	case 'f':
 		return cli_parse_number(value, 2, 1u << 20, &args->factor);
 	case 'E':
@@ -265,6 +323,50 @@ static bool args_take_bench(struct cli_args *args, int option, const char *value
 	}
 }
 
+/* Those of simulating. */
+static bool args_take_sim(struct cli_args *args, int option, const char *value)
+{
+	struct cli_sim_args *sim = &args->sim;
+
+	switch (option) {
+	case ARG_FABRIC:
+		args->fabric = value;
+		return true;
+	case ARG_AS:
+		sim->as = value;
+		return strcmp(value, "hocket") == 0 || strcmp(value, "nccl") == 0;
+	case ARG_WHAT_IF:
+		sim->what_if = value;
+		return true;
+	case ARG_SENSITIVITY:
+		return sim->sensitivity = true;
+	case ARG_FULL:
+		return sim->full = true;
+	case ARG_SEED:
+		sim->has_seed = true;
+		return cli_parse_number(value, 0, UINT32_MAX, &sim->seed);
+	case ARG_SAMPLES:
+		return cli_parse_number(value, 1, 100000, &sim->samples);
+	case ARG_JITTER:
+		return cli_parse_real(value, 0, 10, &sim->jitter);
+	case ARG_FAULT:
+		return args_push(&sim->faults, &sim->nfaults, value);
+	case ARG_ALSO:
+		return args_push(&sim->also, &sim->nalso, value);
+	case ARG_SLICE:
+		return cli_parse_bytes(value, &sim->slice);
+	case ARG_TRACE:
+		sim->trace = value;
+		return true;
+	case ARG_GOAL:
+		sim->goal = value;
+		return true;
+	default:
+		sim->chakra = value;
+		return true;
+	}
+}
+
 /* One option with its value; false where the value is wrong. */
 static bool args_take(struct cli_args *args, int option, const char *value)
 {
@@ -294,10 +396,13 @@ static bool args_take(struct cli_args *args, int option, const char *value)
 		return args->dot = true;
 	case 'P':
 		return args->picture = true;
+	case 'M':
+		return args->msccl = true;
 	case 'h':
 		return args->help = true;
 	default:
-		return args_take_bench(args, option, value);
+		return option < ARG_FABRIC ? args_take_bench(args, option, value)
+					   : args_take_sim(args, option, value);
 	}
 }
 
@@ -312,6 +417,7 @@ static const char *args_expected(int option)
 		return "a list such as 0:1,1:2 (sender:receiver)";
 	case 'b':
 	case 'e':
+	case ARG_SLICE:
 		return "bytes from 1 to 1T, such as 8, 64K, 32M or 1G";
 	case 'f':
 		return "a factor from 2 to 1048576";
@@ -319,6 +425,12 @@ static const char *args_expected(int option)
 		return "a number of calls from 1 to 1000000";
 	case 'W':
 		return "a number of calls up to 1000000";
+	case ARG_AS:
+		return "hocket or nccl";
+	case ARG_SAMPLES:
+		return "a number of runs from 1 to 100000";
+	case ARG_JITTER:
+		return "a number from 0 to 10, such as 0.05";
 	default:
 		return "a whole number";
 	}
@@ -385,6 +497,9 @@ void cli_args_fini(struct cli_args *args)
 {
 	free(args->pairs);
 	free(args->node_sizes);
+	free(args->sim.faults);
+	free(args->sim.also);
+	args->sim = (struct cli_sim_args){ .as = NULL };
 	args->pairs = NULL;
 	args->node_sizes = NULL;
 }

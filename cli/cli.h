@@ -21,6 +21,21 @@ struct cli_range {
 	uint32_t to;
 };
 
+/* Those of `hocket sim` alone. */
+struct cli_sim_args {
+	const char *as, *what_if, *trace, *goal, *chakra;
+	bool sensitivity, full;
+	bool has_seed;
+	uint32_t seed;
+	uint32_t samples;
+	double jitter;
+	uint64_t slice;
+	const char **faults;	/* as they were written */
+	size_t nfaults;
+	const char **also;
+	size_t nalso;
+};
+
 /* Which options a command was given; those it does not take are errors. */
 struct cli_args {
 	const char *command;	/* "plan", for messages */
@@ -39,7 +54,7 @@ struct cli_args {
 	uint32_t rank;
 	struct hk_msg *pairs;
 	size_t npairs;
-	bool all, json, dot, picture;
+	bool all, json, dot, picture, msccl;
 	uint64_t min_bytes, max_bytes;	/* 0: not given, as all that follows */
 	uint32_t factor;
 	const char *net, *plan, *type, *op;
@@ -47,6 +62,8 @@ struct cli_args {
 	bool has_warmup;
 	uint32_t warmup;
 	bool check, no_check, registered, threads, no_pin;
+	const char *fabric;
+	struct cli_sim_args sim;
 	bool help;
 };
 
@@ -66,7 +83,10 @@ enum cli_opt {
 	CLI_OPT_NET = 1 << 11,
 	CLI_OPT_PLAN = 1 << 12,
 	CLI_OPT_TYPE = 1 << 13,		/* --type, --op */
-	CLI_OPT_BENCH = 1 << 14		/* how to measure */
+	CLI_OPT_BENCH = 1 << 14,	/* how to measure */
+	CLI_OPT_MSCCL = 1 << 15,
+	CLI_OPT_FABRIC = 1 << 16,
+	CLI_OPT_SIM = 1 << 17		/* what to simulate, and what to write */
 };
 
 /* False where something is wrong; it has been said. Free with cli_args_fini. */
@@ -84,6 +104,11 @@ void cli_wrong_option(const char *command, int complaint, const char *word);
 
 /* A whole number from min to max, and nothing behind it. */
 bool cli_parse_number(const char *text, uint32_t min, uint32_t max, uint32_t *value_out);
+
+/* "8", "64K", "32M", "1G": bytes, in powers of 1024, up to CLI_BYTES_MAX. */
+bool cli_parse_bytes(const char *text, uint64_t *bytes_out);
+/* A number from min to max, with a point or not, and nothing behind it. */
+bool cli_parse_real(const char *text, double min, double max, double *value_out);
 
 /* The collective of that name, or an error that lists them. */
 bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out);
@@ -107,6 +132,7 @@ struct cli_command {
 	int (*main)(int argc, char **argv); /* NULL: run */
 };
 
-extern const struct cli_command cli_plan, cli_check, cli_list, cli_run, cli_bench;
+extern const struct cli_command cli_plan, cli_check, cli_list, cli_run, cli_bench, cli_fabric,
+	cli_probe, cli_sim, cli_explain;
 
 #endif

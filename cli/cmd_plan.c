@@ -14,6 +14,7 @@ static const char plan_help[] =
 	"                   default: each rank to the next\n"
 	"      --rank R     only this rank's steps\n"
 	"      --json       as a plan file (hocket-plan(5)) that 'hocket check' reads\n"
+	"      --msccl      as MSCCL XML, which 'hocket check' reads too\n"
 	"      --dot        as a graph for Graphviz\n"
 	"      --picture    who sends what to whom, round by round (few ranks)\n\n"
 	"Example: hocket plan allreduce --algo ring -n 4 --picture\n"
@@ -45,6 +46,8 @@ static enum hk_status plan_print(const struct cli_args *args, const struct hk_pl
 	opts.rank = args->rank;
 	if (args->json)
 		return hk_plan_print_json(plan, &opts, stdout, why);
+	if (args->msccl)
+		return hk_plan_print_msccl(plan, stdout, why);
 	if (args->dot)
 		return hk_plan_print_dot(plan, &opts, stdout, why);
 	if (args->picture)
@@ -91,13 +94,14 @@ static int plan_check_args(const struct cli_args *args)
 		return cli_wrong("plan", "no number of ranks given; add -n RANKS");
 	if (args->ranks.from != args->ranks.to)
 		return cli_wrong("plan", "-n takes one number of ranks here, not a range");
-	if (args->json + args->dot + args->picture > 1)
-		return cli_wrong("plan", "choose one of --json, --dot and --picture");
+	if (args->json + args->msccl + args->dot + args->picture > 1)
+		return cli_wrong("plan", "choose one of --json, --msccl, --dot and --picture");
 	if (args->has_rank && args->rank >= args->ranks.from)
 		return cli_wrong("plan", "rank %u is not one of the %u ranks (0 to %u)", args->rank,
 				 args->ranks.from, args->ranks.from - 1);
-	if (args->has_rank && args->picture)
-		return cli_wrong("plan", "a picture shows all ranks; leave out --rank");
+	if (args->has_rank && (args->picture || args->msccl))
+		return cli_wrong("plan", "%s all ranks; leave out --rank",
+				 args->msccl ? "MSCCL XML has" : "a picture shows");
 	return CLI_DONE;
 }
 
@@ -113,6 +117,6 @@ const struct cli_command cli_plan = {
 	.about = "show how a collective is done, step by step",
 	.help = plan_help,
 	.takes = CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT | CLI_OPT_RANK |
-		 CLI_OPT_PAIRS | CLI_OPT_JSON | CLI_OPT_DOT | CLI_OPT_PICTURE,
+		 CLI_OPT_PAIRS | CLI_OPT_JSON | CLI_OPT_DOT | CLI_OPT_PICTURE | CLI_OPT_MSCCL,
 	.run = plan_main,
 };

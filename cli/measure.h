@@ -13,6 +13,9 @@ struct measure_cell {
 	double time_ns;		/* 0: not measured, as the algorithm takes no such group */
 };
 
+#define CLI_MEASURE_RANKS_MAX 256u
+#define CLI_CALLS 8u	/* simulated one behind the other, where times are to compare */
+
 struct measure_job {
 	const char *command;	/* for messages */
 	uint32_t n;

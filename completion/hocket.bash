@@ -10,7 +10,7 @@ _hocket()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words='plan check list run bench --help --version'
+		words='plan check list run bench fabric probe sim explain --help --version'
 	elif [[ $prev == -a || $prev == --algo ]]; then
 		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
 			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
@@ -27,6 +27,28 @@ _hocket()
 	elif [[ $command == bench && $prev == --plan ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command =~ ^(fabric|probe)$ && $prev =~ ^(check|-o|--output)$ ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command == fabric && $prev == --what-if ]]; then
+		return
+	elif [[ $prev == --fabric || ($command == fabric && $prev == show) ]]; then
+		compopt -o filenames -o nospace 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		words=$("$hocket" fabric list --json 2>/dev/null |
+			sed -n 's/.*"name": "\([^"]*\)".*/\1:/p')
+		words+=' here'
+	elif [[ $command == sim && $prev == --as ]]; then
+		words='hocket nccl'
+	elif [[ $command == sim && $prev == --fault ]]; then
+		words='slow-rank= late-rank= slow-link= lossy-link= dead-link='
+	elif [[ $command == sim && $prev =~ ^(--plan|--trace|--goal|--chakra)$ ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command == sim && $prev =~ ^(-b|-e|-f|--(minbytes|maxbytes|stepfactor|what-if|also|jitter|seed|samples|slice))$ ]]; then
+		return
+	elif [[ $command == explain && $prev =~ ^(-s|--size)$ ]]; then
+		return
 	elif [[ $command == run && $prev == --hosts ]]; then
 		words=$(compgen -A hostname)
 	elif [[ $command == run && $prev == --env ]]; then
@@ -37,6 +59,10 @@ _hocket()
 	elif [[ $command == run ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -A command -A file -- "$cur")
+	elif [[ $command == fabric ]]; then
+		((COMP_CWORD > 2)) || words='list show check discover'
+	elif [[ $command == probe ]]; then
+		return
 	elif ((COMP_CWORD == 2)); then
 		words=$collectives
 		[[ $command != bench ]] || words+=' all'
