@@ -78,6 +78,12 @@ bench-peers: ## beside Open MPI, MPICH, Gloo and the machine's limits, into docs
 	@$(MAKE) --no-print-directory -C bench
 	@bench/compare --docs
 
+validate: ## predictions of NCCL's times beside published ones; DIR=folder of CSV files
+	@scripts/setup build validate
+	@$(call configure,default)
+	@$(call build,default) --target bench_nccl
+	@scripts/fit-nccl --check '$(DIR)'
+
 test-matrix: ## every collective x algorithm x type x operation x ranks x transport
 	@scripts/setup test
 	@$(call configure,default)
@@ -96,6 +102,12 @@ startup: ## how long 64 and 256 ranks take to start, and what memory they need
 	@$(call build,default) --target hocket_cli launch_idle
 	@test/launch/startup build
 
+test-simgrid: ## times of plans on a switch, beside those of SimGrid's SMPI
+	@scripts/setup test simgrid
+	@$(call configure,default)
+	@$(call build,default) --target simgrid_perform simgrid_predict
+	@test/simgrid/compare build
+
 check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
@@ -107,4 +119,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
-	check-fresh clean help test-matrix test-launchers startup
+	check-fresh clean help validate validate-here test-matrix test-launchers test-simgrid startup
