@@ -90,6 +90,12 @@ test-matrix: ## every collective x algorithm x type x operation x ranks x transp
 	@$(call build,default) --target group_matrix
 	@HK_TEST_MATRIX=full build/test/group_matrix the_whole_product
 
+test-sim: ## folded against full simulations up to 1,024 ranks; 10 minutes
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target sim_fold
+	@HK_TEST_SLOW=1 build/test/sim_fold
+
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
 	@$(call configure,default)
@@ -119,4 +125,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
-	check-fresh clean help validate validate-here test-matrix test-launchers test-simgrid startup
+	check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup

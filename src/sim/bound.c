@@ -71,7 +71,9 @@ static bool link_is_near(const struct hk__link_kind *kind, uint64_t link, uint32
 /* All links of a kind that belong to the first `ranks` ranks, together. */
 static double kind_speed(const struct hk__link_kind *kind, uint32_t ranks)
 {
-	return kind->bytes_per_ns * kind->per_owner * (ranks / kind->owner_ranks);
+	uint32_t owners = ranks / kind->owner_ranks;
+
+	return kind->bytes_per_ns * kind->per_owner * owners;
 }
 
 /*

@@ -37,16 +37,18 @@ double hk__chance_half_normal(uint64_t seed, uint64_t a, uint64_t b)
 double hk__chance_fullest(double flows, uint32_t wires, double bundles, double u)
 {
 	double n = floor(flows + 0.5), p = 1.0 / wires;
-	double one = n * log1p(-p), below = 0, m = 0;
+	double one = n * log1p(-p), below = 0;
 	double wanted = log(u) / (bundles * wires);
+	uint32_t m = 0;
 
 	if (n < 1 || wires < 2)
 		return flows;
-	for (;; m++) {
+	while (m < n) {
 		below += exp(one);
-		if (log(fmin(below, 1)) >= wanted || m >= n)
+		if (log(fmin(below, 1)) >= wanted)
 			break;
 		one += log((n - m) / (m + 1)) + log(p) - log1p(-p);
+		m++;
 	}
 	return fmax(m, flows / wires);
 }

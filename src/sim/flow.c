@@ -43,15 +43,15 @@ void hk__flows_fini(struct flows *flows)
 	hk__array_fini(&flows->part_links);
 }
 
-uint32_t hk__flows_add_link(struct flows *flows, uint64_t number, double speed)
+uint32_t hk__flows_add_link(struct flows *flows, uint64_t link, double speed)
 {
-	struct flow_link *link = hk__array_push(&flows->links);
+	struct flow_link *added = hk__array_push(&flows->links);
 
-	if (!link)
+	if (!added)
 		return HK_NONE;
-	link->link = number;
-	link->speed = speed;
-	link->wires = 1;
+	added->link = link;
+	added->speed = speed;
+	added->wires = 1;
 	return (uint32_t)flows->links.count - 1;
 }
 

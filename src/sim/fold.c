@@ -49,10 +49,16 @@ static uint32_t gcd(uint32_t a, uint32_t b)
 	return a;
 }
 
-/* Both groups' common elements; unit 0 where there are none. */
+static uint64_t lcm(uint32_t a, uint32_t b)
+{
+	hk_assert(a > 0 && b > 0);
+	return (uint64_t)a / gcd(a, b) * b;
+}
+
+/* What two groups have in common. */
 static void symmetry_join(struct hk__symmetry *a, const struct hk__symmetry *b)
 {
-	uint64_t unit = (uint64_t)a->unit / gcd(a->unit, b->unit) * b->unit;
+	uint64_t unit = lcm(a->unit, b->unit);
 
 	if (a->outer != b->outer || a->outer == HK__OUTER_NONE || unit > a->n || a->n % unit)
 		unit = a->n;
@@ -151,7 +157,7 @@ static bool fold_coarser(const struct sim *sim, const struct hk__symmetry *plans
 	for (uint32_t i = 0; i < sim->fabric->nkinds + 1; i++) {
 		uint32_t ranks = i < sim->fabric->nkinds ? sim->fabric->kinds[i].owner_ranks
 							 : sim->fabric->node_kinds[0].ranks;
-		uint64_t unit = ranks ? (uint64_t)plans->unit / gcd(plans->unit, ranks) * ranks : 0;
+		uint64_t unit = ranks ? lcm(plans->unit, ranks) : 0;
 
 		/* Never through a node: inside, other wires are used. */
 		if (unit == 0 || unit >= symmetry->unit || unit <= best || plans->n % unit ||

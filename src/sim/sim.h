@@ -203,7 +203,7 @@ enum hk_status hk__sim_fail(struct sim *sim, enum hk_status status, const char *
 
 /* hk_sim_run() with tuning, which may be NULL. */
 enum hk_status hk__sim_run(const struct hk_fabric *fabric, const struct hk_sim_job *jobs,
-			   uint32_t njobs, const struct hk_sim_opts *opts,
+			   uint32_t njobs, const struct hk_sim_opts *given,
 			   const struct sim_tuning *tuning, struct hk_why *why,
 			   struct hk_sim_result *result_out);
 
@@ -258,7 +258,7 @@ struct sim_bound {
 };
 void hk__sim_bound(const struct sim *sim, const struct sim_job *job, struct sim_bound *bound_out);
 
-/* step.c: the plan's step of a lane at a position (slice * nsteps + step). */
+/* step.c: step `at` of a lane, as its plan has it. */
 void hk__sim_step(const struct sim *sim, const struct sim_lane *lane, uint32_t at,
 		  struct lane_step *step_out);
 

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* choose_test.c - the fastest algorithm, calls in a row, and constants from times. */
+#include "bed.h"
+
+#include <math.h>
+
+static uint32_t candidates(const struct hk_fabric *fabric, struct hk_sim_choice what,
+			   const struct hk_sim_opts *opts, struct hk_sim_candidate *all)
+{
+	struct hk_why why = { "" };
+	uint32_t count;
+
+	if (hk_sim_candidates(fabric, &what, opts, &why, all, &count) != HK_OK)
+		test_fail(__FILE__, __LINE__, "%s", why.text);
+	CHECK(count > 0);
+	return count;
+}
+
+/* ---- which algorithm ---- */
+
+TEST(every_algorithm_in_the_order_of_its_time)
+{
+	static const enum hk_coll colls[] = { HK_COLL_ALLREDUCE, HK_COLL_ALLGATHER,
+					      HK_COLL_ALLTOALL, HK_COLL_BROADCAST };
+	struct hk_fabric *fabric = bed_fabric("dgx-h100:4");
+
+	for (size_t c = 0; c < sizeof(colls) / sizeof(colls[0]); c++) {
+		struct hk_sim_candidate all[HK_SIM_CANDIDATES_MAX];
+		struct hk_sim_choice what = {
+			.coll = colls[c], .ranks = 32, .bytes = 1 << 22, .all = true
+		};
+		uint32_t count = candidates(fabric, what, NULL, all), fit = 0;
+		struct hk_algo_info algo;
+
+		for (uint32_t i = 0; hk_algo_get(i, &algo); i++)
+			fit += algo.coll == colls[c];
+		CHECK_EQ(count, fit);
+		for (uint32_t i = 0; i < count; i++) {
+			struct hk_plan *plan = bed_plan(fabric, colls[c], all[i].algo, 32);
+			struct hk_sim_result alone = bed_run(fabric, plan, 1 << 22, NULL, NULL);
+
+			CHECK(all[i].simulated);
+			bed_near(all[i].algo, all[i].result.time_ns, alone.time_ns, 1e-12);
+			CHECK(i == 0 || all[i].result.time_ns >= all[i - 1].result.time_ns);
+			hk_plan_destroy(plan);
+		}
+	}
+	hk_fabric_free(fabric);
+}
+
+/* What is left to estimates does not hide the fastest. */
+TEST(those_not_simulated_are_no_faster)
+{
+	static const char *const specs[] = { "dgx-h100:4", "switch:16", "tcp-cluster:4,ranks=4" };
+
+	for (size_t f = 0; f < sizeof(specs) / sizeof(specs[0]); f++) {
+		struct hk_fabric *fabric = bed_fabric(specs[f]);
+
+		for (double bytes = 64; bytes < 1e8; bytes *= 64) {
+			struct hk_sim_candidate some[HK_SIM_CANDIDATES_MAX],
+				all[HK_SIM_CANDIDATES_MAX];
+			struct hk_sim_choice what = { .coll = HK_COLL_ALLREDUCE,
+						      .ranks = 16,
+						      .bytes = bytes };
+
+			candidates(fabric, what, NULL, some);
+			what.all = true;
+			candidates(fabric, what, NULL, all);
+			CHECK(some[0].simulated);
+			/* Estimates are rough: a little may be lost, not much. */
+			CHECK(some[0].result.time_ns <= 1.1 * all[0].result.time_ns);
+		}
+		hk_fabric_free(fabric);
+	}
+}
+
+TEST(limits_and_refusals)
+{
+	struct hk_fabric *fabric = bed_fabric("switch:8");
+	struct hk_sim_candidate all[HK_SIM_CANDIDATES_MAX];
+	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
+	struct hk_sim_choice what = { .coll = HK_COLL_ALLREDUCE, .ranks = 8, .bytes = 1 << 20 };
+	struct hk_why why = { "" };
+	uint32_t count;
+
+	opts.full = true;
+	opts.messages_max = 60;
+	count = candidates(fabric, what, &opts, all);
+	bool simulated = false, estimated = false;
+	for (uint32_t i = 0; i < count; i++) {
+		simulated |= all[i].simulated;
+		estimated |= !all[i].simulated;
+		CHECK(all[i].estimate_ns > 0);
+	}
+	CHECK(simulated && estimated);
+	what.ranks = 9;
+	CHECK_EQ(hk_sim_candidates(fabric, &what, NULL, &why, all, &count), HK_EINVAL);
+	CHECK_HAS(why.text, "9 ranks on a fabric of 8");
+	what = (struct hk_sim_choice){
+		.coll = HK_COLL_BROADCAST, .ranks = 8, .root = 8, .bytes = 8
+	};
+	CHECK_EQ(hk_sim_candidates(fabric, &what, NULL, &why, all, &count), HK_EINVAL);
+	CHECK_HAS(why.text, "root 8 of 8 ranks");
+	hk_fabric_free(fabric);
+}
+
+/* ---- calls in a row ---- */
+
+TEST(calls_in_a_row)
+{
+	struct hk_fabric *fabric = bed_fabric("tcp-cluster:4");
+	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
+
+	opts.calls = 16;
+	/* A ring waits for all of its ranks: nothing is gained but what ends overlap. */
+	struct hk_plan *ring = bed_plan(fabric, HK_COLL_ALLREDUCE, "ring", 4);
+	double one = bed_run(fabric, ring, 1 << 20, NULL, NULL).time_ns;
+	double row = bed_run(fabric, ring, 1 << 20, &opts, NULL).time_ns;
+	bed_near("ring", row, one, 0.2);
+	/* The root of a broadcast runs ahead of the others. */
+	struct hk_plan *chain = bed_plan(fabric, HK_COLL_BROADCAST, "chain", 4);
+	one = bed_run(fabric, chain, 64, NULL, NULL).time_ns;
+	row = bed_run(fabric, chain, 64, &opts, NULL).time_ns;
+	CHECK(row < 0.7 * one);
+	opts.calls = 1;
+	bed_near("one call", bed_run(fabric, chain, 64, &opts, NULL).time_ns, one, 0);
+	opts.calls = 100000;
+	struct hk_sim_job job = { .plan = chain, .bytes = 64 };
+	struct hk_sim_result result;
+	struct hk_why why = { "" };
+	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, &why, &result), HK_EINVAL);
+	CHECK_HAS(why.text, "100000 calls");
+	hk_plan_destroy(ring);
+	hk_plan_destroy(chain);
+	hk_fabric_free(fabric);
+}
+
+/* ---- constants from times ---- */
+
+static const struct {
+	enum hk_coll coll;
+	const char *algo;
+} probes[] = {
+	{ HK_COLL_ALLREDUCE, "one-shot" }, { HK_COLL_ALLREDUCE, "ring" },
+	{ HK_COLL_ALLGATHER, "ring" },	   { HK_COLL_ALLTOALL, "bruck" },
+	{ HK_COLL_BROADCAST, "binomial" },
+};
+#define PROBES (sizeof(probes) / sizeof(probes[0]))
+#define SIZES 6u
+
+/* Times on a machine unlike the one that is assumed are explained all the same. */
+TEST(constants_are_found)
+{
+	static const char *const changes[] = { "device.call=3x",   "device.step=0.5x",
+					       "shm.flight=4x",	   "shm.send-byte=3x",
+					       "shm.recv-byte=2x", "device.reduce=2x" };
+	uint32_t two = 2;
+	struct hk_fabric *real, *found;
+	struct hk_sim_sample samples[PROBES * SIZES];
+	struct hk_sim_fit_what what = { .device = true, .wire = "shm" };
+	struct hk_sim_fit_result result;
+	struct hk_fabric_constant constant;
+	struct hk_why why = { "" };
+	uint32_t count = 0;
+	bool cited = false;
+
+	CHECK_EQ(hk_fabric_hosts(NULL, &two, 1, NULL, &why, &real), HK_OK);
+	CHECK_EQ(hk_fabric_hosts(NULL, &two, 1, NULL, &why, &found), HK_OK);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		CHECK_EQ(hk_fabric_change(real, changes[i], &why), HK_OK);
+	for (size_t p = 0; p < PROBES; p++) {
+		for (uint32_t s = 0; s < SIZES; s++) {
+			struct hk_plan *plan = bed_plan(real, probes[p].coll, probes[p].algo, 2);
+			double bytes = (double)(UINT64_C(8) << 4 * s);
+
+			samples[count++] = (struct hk_sim_sample){
+				.plan = plan,
+				.bytes = bytes,
+				.time_ns = bed_run(real, plan, bytes, NULL, NULL).time_ns
+			};
+		}
+	}
+	CHECK_EQ(hk_sim_fit(found, &what, samples, count, NULL, &why, &result), HK_OK);
+	printf("%u constants, median error %.2f %%, p90 %.2f %%\n", result.constants,
+	       100 * result.median_error, 100 * result.p90_error);
+	CHECK(result.median_error < 0.03 && result.p90_error < 0.15);
+	for (uint32_t i = 0; hk_fabric_constant(found, i, &constant); i++)
+		cited |= strcmp(constant.name, "shm.flight") == 0 &&
+			 strstr(constant.source, "fitted to 30 measured times");
+	CHECK(cited);
+	what.wire = "nvlink";
+	what.device = false;
+	CHECK_EQ(hk_sim_fit(found, &what, samples, count, NULL, &why, &result), HK_EINVAL);
+	CHECK_HAS(why.text, "nothing to fit");
+	for (uint32_t i = 0; i < count; i++)
+		hk_plan_destroy((struct hk_plan *)samples[i].plan);
+	hk_fabric_free(real);
+	hk_fabric_free(found);
+}
+
+/* ---- hosts ---- */
+
+TEST(hosts_of_any_sizes)
+{
+	uint32_t even[3] = { 4, 4, 4 }, uneven[4] = { 3, 1, 1, 4 }, many[20];
+	struct hk_fabric *a, *b, *c;
+	struct hk_fabric_info info;
+	struct hk_why why = { "" };
+
+	CHECK_EQ(hk_fabric_hosts(NULL, even, 3, NULL, &why, &a), HK_OK);
+	hk_fabric_describe(a, &info);
+	CHECK_EQ(info.ranks, 12);
+	CHECK_EQ(info.nodes, 3);
+	CHECK_EQ(info.node_ranks, 4);
+	CHECK_EQ(hk_fabric_change(a, "tcp.flight=2x", &why), HK_OK);
+	CHECK_EQ(hk_fabric_change(a, "nic.bw=7", &why), HK_OK);
+	/* Its constants, on other hosts, also where each kind has its own. */
+	CHECK_EQ(hk_fabric_hosts(a, uneven, 4, NULL, &why, &b), HK_OK);
+	struct hk__path path;
+	hk__fabric_path(b, 0, 8, &path);
+	bed_near("nic", hk__fabric_link_speed(b, path.links[0]), 7, 1e-9);
+	CHECK_STR(b->wires[path.wire].name, "tcp");
+	bed_near("flight", hk__curve_at(&b->wires[path.wire].flight_ns, 8),
+		 hk__curve_at(&a->wires[path.wire].flight_ns, 8), 0);
+	hk__fabric_path(b, 0, 2, &path);
+	CHECK_STR(b->wires[path.wire].name, "shm");
+	for (uint32_t i = 0; i < 20; i++)
+		many[i] = 1 + i % 2;
+	CHECK_EQ(hk_fabric_hosts(a, many, 20, NULL, &why, &c), HK_ELIMIT);
+	CHECK_EQ(hk_fabric_hosts(a, many, 0, NULL, &why, &c), HK_EINVAL);
+	/* The same constants have one digest. */
+	CHECK_EQ(hk_fabric_hosts(a, even, 3, NULL, &why, &c), HK_OK);
+	CHECK(hk__fabric_digest(a) == hk__fabric_digest(c));
+	CHECK_EQ(hk_fabric_change(c, "shm.send=1.001x", &why), HK_OK);
+	CHECK(hk__fabric_digest(a) != hk__fabric_digest(c));
+	/* With more ranks than cores everything takes longer. */
+	double before = hk__curve_at(&c->wires[0].flight_ns, 8);
+	hk__fabric_crowd(c, 2);
+	CHECK(hk__curve_at(&c->wires[0].flight_ns, 8) > before);
+	hk_fabric_free(a);
+	hk_fabric_free(b);
+	hk_fabric_free(c);
+}
