@@ -15,6 +15,7 @@
 #include "ranks.h"
 
 #define BENCH_RANKS_MAX 1024u
+#define BENCH_WARMUP 60u /* calls: ways to copy are tried in the first fifty */
 
 /* What was asked for; all ranks have the same, and none changes it. */
 struct bench_spec {

@@ -23,7 +23,7 @@ static const char bench_help[] =
 	"      --op OP        how to reduce; default sum\n"
 	"      --root R       broadcast, reduce, gather, scatter: the root; default 0\n"
 	"      --iters N      timed calls; default: 20, more if short, fewer if long\n"
-	"      --warmup N     calls before these; default 5, fewer if long\n"
+	"      --warmup N     calls before these; default 60, fewer if long\n"
 	"      --check        compare every size's result with what it has to be: the default\n"
 	"      --no-check     do not\n"
 	"      --registered   buffers are memory that ranks share (hk_mem_alloc)\n"
@@ -37,7 +37,6 @@ static const char bench_help[] =
 #define BYTES_FIRST 8u
 #define BYTES_LAST (UINT64_C(32) << 20)
 #define FACTOR 2u
-#define WARMUP 5u
 
 /* ---- names ---- */
 
@@ -170,7 +169,7 @@ static int spec_init(struct bench_spec *spec, const struct cli_args *args)
 		.algo = args->algo,
 		.net = args->net,
 		.iters = args->iters,
-		.warmup = args->has_warmup ? args->warmup : WARMUP,
+		.warmup = args->has_warmup ? args->warmup : BENCH_WARMUP,
 		.set_warmup = args->has_warmup,
 		.check = !args->no_check,
 		.registered = args->registered,

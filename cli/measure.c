@@ -87,7 +87,7 @@ int measure_group(struct measure_job *job, struct cli_rank *own)
 				   .max_bytes = most_bytes(job),
 				   .type = HK_TYPE_FP32,
 				   .op = HK_REDOP_SUM,
-				   .warmup = 5 };
+				   .warmup = BENCH_WARMUP };
 	struct bench_rank rank = { .spec = &spec, .group = own->group, .rank = own->rank };
 	double *times = calloc(job->ncells, ROUNDS_MAX * sizeof(*times));
 	enum hk_status status = HK_ENOMEM;
