@@ -84,6 +84,12 @@ validate: ## predictions of NCCL's times beside published ones; DIR=folder of CS
 	@$(call build,default) --target bench_nccl
 	@scripts/fit-nccl --check '$(DIR)'
 
+validate-here: ## predictions beside measurements on this machine; 10 minutes
+	@scripts/setup build
+	@$(call configure,default)
+	@$(call build,default) --target hocket_cli
+	@scripts/validate-here
+
 test-matrix: ## every collective x algorithm x type x operation x ranks x transport
 	@scripts/setup test
 	@$(call configure,default)

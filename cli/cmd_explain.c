@@ -194,8 +194,7 @@ static void print_row(const struct explain *explain, uint32_t i)
 	printf(" %9.0f %9.3g %9.3g  ", c->steps, c->sent, c->reduced);
 	if (explain->measure) {
 		print_time(explain->cells[i].time_ns);
-		printf(" %+6.0f %%  ",
-		       100 * (candidate_ns(c) / explain->cells[i].time_ns - 1));
+		printf(" %+6.0f %%  ", 100 * (candidate_ns(c) / explain->cells[i].time_ns - 1));
 	}
 	puts(c->simulated ? c->result.bottleneck : "(by its formula)");
 }
@@ -203,11 +202,12 @@ static void print_row(const struct explain *explain, uint32_t i)
 static void print_table(const struct explain *explain)
 {
 	printf("  %-20s %11s %9s %9s %9s %9s  %s%s\n", "algorithm", "predicted", "of bound",
-	       "in a row", "sent", "reduced",
-	       explain->measure ? "   measured    error  " : "", "bound by");
+	       "in a row", "sent", "reduced", explain->measure ? "   measured    error  " : "",
+	       "bound by");
 	for (uint32_t i = 0; i < explain->count; i++)
 		print_row(explain, i);
-	puts("\n  in a row: messages that wait for each other; sent, reduced: of the busiest rank,\n"
+	puts("\n  in a row: messages that wait for each other; sent, reduced: of the busiest "
+	     "rank,\n"
 	     "  times the size; of bound: how near it comes to what no plan can beat here;\n"
 	     "  by its formula: too far off, or too many steps, to be simulated");
 }

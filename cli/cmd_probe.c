@@ -41,6 +41,7 @@ static const struct {
 	{ HK_COLL_ALLREDUCE, "ring" },
 	{ HK_COLL_ALLREDUCE, "double-tree" },
 	{ HK_COLL_ALLGATHER, "ring" },
+	{ HK_COLL_ALLGATHER, "bruck" },
 	{ HK_COLL_ALLTOALL,  "pairwise" },
 	{ HK_COLL_ALLTOALL,  "bruck" },
 	{ HK_COLL_BROADCAST, "binomial" },
@@ -54,6 +55,7 @@ static const uint64_t sizes_quick[] = { 8, 4096, 65536, 2097152 };
 
 #define CELLS_MAX (PROBES * sizeof(sizes_all) / sizeof(sizes_all[0]))
 #define ROUNDS 3u
+#define PATIENCE 300u /* tries */
 #define HOSTS_MAX 4096u
 
 struct probe {
@@ -63,7 +65,7 @@ struct probe {
 	struct hk_fabric *fabric;
 	struct measure_cell cells[CELLS_MAX];
 	size_t ncells;
-	char note[160];	/* what was found, for people */
+	char note[160]; /* what was found, for people */
 };
 
 /* ---- measuring ---- */
@@ -145,7 +147,8 @@ static int probe_fit(struct probe *probe, uint32_t n, const uint32_t *devices, c
 		return CLI_FAILED;
 	}
 	fprintf(stderr,
-		"hocket probe: %s: %zu times, %u constants, error %.1f %% (median), %.1f %% (p90)\n",
+		"hocket probe: %s: %zu times, %u constants, error %.1f %% (median), %.1f %% "
+		"(p90)\n",
 		wire, count, found.constants, 100 * found.median_error, 100 * found.p90_error);
 	return CLI_DONE;
 }
@@ -207,6 +210,7 @@ static int probe_here(struct probe *probe)
 		return CLI_FAILED;
 	cells_fill(probe);
 	struct measure_job job = job_init(probe, 2, "shm", "shared memory");
+	job.patience = probe->quick ? 0 : PATIENCE;
 	int status = measure_here(&job);
 	if (status == CLI_DONE)
 		status = probe_fit(probe, 2, near, "shm", true);

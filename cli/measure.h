@@ -23,6 +23,8 @@ struct measure_job {
 	struct measure_cell *cells;
 	size_t ncells;
 	uint32_t rounds;	/* over all cells; a time is the median */
+	uint32_t patience;	/* tries to measure again what cores that move have disturbed; 0:
+				   nobody looks */
 	bool progress;		/* on stderr, where somebody looks */
 	const char *what;	/* what progress is of: "shared memory" */
 };

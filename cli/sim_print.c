@@ -109,7 +109,8 @@ static void table_row(const struct sim_row *row)
 		printf("%10s", "-");
 	printf(" %9.2f %9.2f ", result->algbw, result->busbw);
 	print_us(result->bound_ns, 10);
-	printf(" %9.1f  %s\n", 100 * row_of_bound(row), result->bottleneck);
+	printf(" %9.1f  %s%s\n", 100 * row_of_bound(row), result->bottleneck,
+	       result->smeared ? " (paths averaged)" : "");
 }
 
 /* What one simulation says, without the braces. */
@@ -133,9 +134,10 @@ static void json_result(const struct sim_row *row)
 	}
 	printf(", \"bound_bytes_us\": %.9g, \"bound_delay_us\": %.9g, \"busy\": %.4f, "
 	       "\"messages\": %" PRIu64 ", \"simulated\": %" PRIu64 ", \"classes\": %u, "
-	       "\"folded\": %s",
+	       "\"folded\": %s, \"averaged\": %s",
 	       result->bound_bytes_ns / 1e3, result->bound_delay_ns / 1e3, result->busy,
-	       result->messages, result->simulated, result->classes, true_false(result->folded));
+	       result->messages, result->simulated, result->classes, true_false(result->folded),
+	       true_false(result->smeared));
 }
 
 static void json_open(const struct sim_row *row, uint32_t index)

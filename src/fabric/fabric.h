@@ -60,6 +60,8 @@ struct hk__wire {
 	struct hk__curve flight_ns;	/* from the one to the other, besides delays and bytes */
 	struct hk__curve send_byte_ns;	/* a byte of it, by footprint: the sender's copy */
 	struct hk__curve recv_byte_ns;	/* the receiver's */
+	struct hk__curve fresh_byte_ns;	/* and more, if the sender wrote it during the operation:
+					   it has to come out of another core's cache */
 	double gap_ns;			/* between two messages of one device, at least */
 	double overhead;		/* bytes on the link for a byte of data, >= 1 */
 	uint32_t slots;			/* messages a channel holds */

@@ -119,6 +119,9 @@ void hk__hosts_costs(struct hk_fabric *fabric)
 	static const struct hk__point bytes[] = { { 32 << 10, 0.02 }, { 256 << 10, 0.03 },
 						  { 2 << 20, 0.04 },  { 16 << 20, 0.09 },
 						  { 128 << 20, 0.1 }, { -1, 0 } };
+	static const struct hk__point fresh[] = { { 32 << 10, 0.01 },  { 256 << 10, 0.02 },
+						  { 2 << 20, 0.02 },   { 16 << 20, 0.02 },
+						  { 128 << 20, 0.01 }, { -1, 0 } };
 	static const struct hk__point sums[] = { { 32 << 10, 0.03 },  { 256 << 10, 0.04 },
 						 { 2 << 20, 0.06 },   { 16 << 20, 0.12 },
 						 { 128 << 20, 0.13 }, { -1, 0 } };
@@ -134,6 +137,7 @@ void hk__hosts_costs(struct hk_fabric *fabric)
 	hk__curve_apply(fabric, "tcp.flight", tcp_flight, measured);
 	for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++)
 		hk__curve_apply(fabric, curves[i], bytes, measured);
+	hk__curve_apply(fabric, "shm.fresh-byte", fresh, measured);
 	hk__curve_apply(fabric, "device.reduce", sums, measured);
 }
 

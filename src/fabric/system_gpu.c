@@ -193,8 +193,9 @@ static void gpu_describe(struct hk_fabric *fabric, const struct gpu_node *node, 
 		.nvls = node->nvls,
 		.nics = node->nics,
 		.nic_gbps = node->nic,
-		.nccl = "2.30.7",
 	};
+	/* The release whose sweeps are known: elsewhere the newest that is modelled. */
+	snprintf(gpu->nccl, sizeof(gpu->nccl), "%s", net == NET_SLINGSHOT ? "2.21.5" : "2.30.7");
 	snprintf(gpu->arch, sizeof(gpu->arch), "%s", node->arch);
 	snprintf(gpu->net, sizeof(gpu->net), "%s", net_names[net]);
 	snprintf(gpu->cpu, sizeof(gpu->cpu), "%s", node->cpu);

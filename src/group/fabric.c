@@ -56,7 +56,7 @@ enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why)
 	hk_fabric_free(group->fabric);
 	group->fabric = NULL;
 	enum hk_status status = group->world->shm || group->n == 1 ? fabric_of_hosts(group, why)
-								    : fabric_of_ranks(group, why);
+								   : fabric_of_ranks(group, why);
 	if (status != HK_OK)
 		return status;
 	hk__fabric_crowd(group->fabric, (double)group->world->crowd);
@@ -76,8 +76,8 @@ void hk__group_select(const struct hk_group *group, enum hk_coll coll, double by
 	opts.alloc = group->alloc;
 	opts.messages_max = MESSAGES_MAX;
 	/* Without memory to simulate there are still estimates: the first by those. */
-	enum hk_status status = hk__candidates(group->fabric, &group->view, &what, &opts, NULL,
-					       candidates, &count);
+	enum hk_status status =
+		hk__candidates(group->fabric, &group->view, &what, &opts, NULL, candidates, &count);
 	hk_assert(count > 0);
 	if (status != HK_OK || hk_algo_find(coll, candidates[0].algo, algo_out) != HK_OK)
 		hk__select(&group->view, coll, bytes, algo_out);

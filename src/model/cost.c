@@ -16,6 +16,8 @@ double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
 	if (in) {
 		ns += hk__curve_at(&in->recv_ns, shape->bytes);
 		taken = hk__curve_at(&in->recv_byte_ns, touched);
+		if (shape->fresh)
+			taken += hk__curve_at(&in->fresh_byte_ns, touched);
 	}
 	if (out) {
 		ns += hk__curve_at(&out->send_ns, shape->bytes);

@@ -66,8 +66,8 @@ void hk__fabric_view_init(struct hk__fabric_view *view, const struct hk_fabric *
 	*view = (struct hk__fabric_view){ .n = n,
 					  .nodes = nodes,
 					  .node_sizes = node_sizes,
-					  .reduce_ns = hk__curve_at(&device->reduce_ns,
-								    TOUCHED_BYTES),
+					  .reduce_ns =
+						  hk__curve_at(&device->reduce_ns, TOUCHED_BYTES),
 					  .step_ns = device->step_ns };
 	if (n == 1)
 		return;

@@ -68,6 +68,21 @@ static uint32_t chan_wire(const struct sim *sim, uint32_t chan)
 	return chan == HK_NONE ? HK_NONE : sim_chan_at(sim, chan)->route->wire;
 }
 
+/* Whether the message that is next was written during the operation. */
+static bool chan_is_fresh(const struct sim_chan *chan)
+{
+	return chan->fresh >> chan->head % 64 & 1;
+}
+
+/* The message that a step is about to send. */
+static void chan_begin(struct sim_chan *chan, bool fresh)
+{
+	uint64_t bit = UINT64_C(1) << chan->tail % 64;
+
+	chan->fresh = fresh ? chan->fresh | bit : chan->fresh & ~bit;
+	chan->tail++;
+}
+
 static double lane_cost(struct sim *sim, uint32_t l)
 {
 	struct sim_lane *lane = &sim->lanes[l];
@@ -75,16 +90,20 @@ static double lane_cost(struct sim *sim, uint32_t l)
 	const struct lane_step *step = &lane->step;
 	const struct hk__wire *wires = sim->fabric->wires;
 	uint32_t in = chan_wire(sim, lane->from), out = chan_wire(sim, lane->to);
+	bool fresh = lane->from != HK_NONE && chan_is_fresh(sim_chan_at(sim, lane->from));
 
 	if (lane->cost.op != step->op || lane->cost.keeps != step->keeps ||
-	    lane->cost.count != step->count || lane->cost.in != in || lane->cost.out != out) {
+	    lane->cost.fresh != fresh || lane->cost.count != step->count || lane->cost.in != in ||
+	    lane->cost.out != out) {
 		struct hk__step_shape shape = { .op = step->op,
 						.keeps = step->keeps,
+						.fresh = fresh,
 						.bytes = step->count * sim->jobs[actor->job].chunk,
 						.footprint = actor->footprint };
 
 		lane->cost.op = step->op;
 		lane->cost.keeps = step->keeps;
+		lane->cost.fresh = fresh;
 		lane->cost.count = step->count;
 		lane->cost.in = in;
 		lane->cost.out = out;
@@ -122,7 +141,7 @@ static void lane_begin(struct sim *sim, uint32_t l)
 	double ns = lane_cost(sim, l);
 
 	if (lane->to != HK_NONE)
-		sim_chan_at(sim, lane->to)->tail++;
+		chan_begin(sim_chan_at(sim, lane->to), lane->step.fresh);
 	lane->state = LANE_RUNS;
 	lane->begin_ns = sim->now;
 	lane->end_ns = hk__tick(sim->now + ns);

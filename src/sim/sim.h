@@ -64,6 +64,7 @@ enum lane_state {
 struct lane_step {
 	enum hk_op op;
 	bool keeps;
+	bool fresh;			/* sends what was written during the operation */
 	uint32_t count;
 	struct hk_port from, to;
 	struct hk_after after;
@@ -90,7 +91,7 @@ struct sim_lane {
 	struct lane_run runs[LANE_RUNS_KEPT]; /* jump.c */
 	struct {			/* the last cost that was worked out */
 		enum hk_op op;
-		bool keeps;
+		bool keeps, fresh;
 		uint32_t count, in, out;
 		double ns;
 	} cost;
@@ -129,6 +130,7 @@ struct sim_job {
 
 struct sim_chan {
 	uint64_t arrived;		/* by number of message, modulo 64 */
+	uint64_t fresh;			/* as in struct lane_step; by number as well */
 	uint32_t head, tail;		/* messages that were let go of; that were begun */
 	uint32_t slots;
 	uint32_t from, to;		/* lanes */

@@ -16,6 +16,7 @@ void hk__sim_step(const struct sim *sim, const struct sim_lane *lane, uint32_t a
 	*step_out = (struct lane_step){
 		.op = step.op,
 		.keeps = (fields & HK__FIELD_DST) && step.dst.buf != HK_BUF_NONE,
+		.fresh = step.op != HK_OP_SEND || step.src.buf != HK_BUF_IN,
 		.count = step.count,
 		.from = { HK_NONE, HK_NONE },
 		.to = { HK_NONE, HK_NONE },
