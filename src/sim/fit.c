@@ -281,9 +281,10 @@ static int by_value(const void *a, const void *b)
 /* Four digits say all that a measurement knows. */
 static double rounded(double value)
 {
-	double unit = pow(10, floor(log10(value)) - 3);
+	char text[32];
 
-	return round(value / unit) * unit;
+	snprintf(text, sizeof(text), "%.4g", value);
+	return strtod(text, NULL);
 }
 
 static void params_round(const struct fit *fit)
