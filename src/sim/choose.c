@@ -12,8 +12,12 @@
 
 #include <math.h>
 
-/* Whose estimate is so many times the best time that was found is not looked at. */
-#define NEAR_THE_BEST 2.0
+/*
+ * Whose estimate is so many times the best time that was found, and the best
+ * estimate, is not looked at: estimates may all be too high, or some too low.
+ */
+#define NEAR_THE_BEST_TIME 2.0
+#define NEAR_THE_BEST_ESTIMATE 3.0
 
 /* ---- candidates ---- */
 
@@ -114,12 +118,13 @@ static enum hk_status candidate_simulate(const struct choice *choice,
 
 static enum hk_status choice_simulate(struct choice *choice, struct hk_why *why)
 {
-	double best = INFINITY;
+	double best = INFINITY, most = NEAR_THE_BEST_ESTIMATE * choice->candidates[0].estimate_ns;
 
 	for (uint32_t i = 0; i < choice->count; i++) {
 		struct hk_sim_candidate *candidate = &choice->candidates[i];
 
-		if (!choice->what->all && candidate->estimate_ns > NEAR_THE_BEST * best)
+		if (!choice->what->all &&
+		    candidate->estimate_ns > fmax(NEAR_THE_BEST_TIME * best, most))
 			break;
 		enum hk_status status = candidate_simulate(choice, candidate, why);
 		/* Too much to be simulated is no reason to know nothing of the others. */
