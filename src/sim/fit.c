@@ -225,7 +225,7 @@ static void normal_solve(struct fit *fit)
 /* Tries a step; takes it back unless it made things better. */
 static enum hk_status fit_step(struct fit *fit, double damping, double *cost, bool *better_out)
 {
-	double was[PARAMS_MAX];
+	double was[PARAMS_MAX] = { 0 };
 
 	normal_fill(fit, damping);
 	normal_solve(fit);
