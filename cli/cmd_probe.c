@@ -335,6 +335,14 @@ static bool probe_parse(struct probe *probe, int argc, char **argv)
 	return true;
 }
 
+/* Known before a minute of measuring; what is in the file stays until there is more. */
+static bool probe_may_write(const struct probe *probe)
+{
+	FILE *file = probe->output ? fopen(probe->output, "a") : NULL;
+
+	return !probe->output || (file && fclose(file) == 0);
+}
+
 static int probe_main(int argc, char **argv)
 {
 	struct probe *probe = calloc(1, sizeof(*probe));
@@ -348,6 +356,8 @@ static int probe_main(int argc, char **argv)
 		if (probe->help) {
 			fputs(probe_help, stdout);
 			status = CLI_DONE;
+		} else if (!probe_may_write(probe)) {
+			status = cli_wrong("probe", "cannot write %s", probe->output);
 		} else {
 			status = cli_ranks_launched() ? probe_joined(probe) : probe_here(probe);
 		}

@@ -153,13 +153,14 @@ static enum hk_status group_agree(struct hk_group *group, struct hk_why *why)
 	group->number = 0; /* operations are counted for callers */
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_group_why(group));
+	bool crowded = most[0] != world->crowd;
 	world->crowd = most[0];
 	group->check = most[1];
 	if (most[2] != ~most[3])
 		return hk__why(why, HK_EMISMATCH,
 			       "ranks have different fabrics, and would choose differently: give "
 			       "all of them the same HOCKET_FABRIC");
-	return hk__group_fabric(group, why);
+	return crowded ? hk__group_fabric(group, why) : HK_OK;
 }
 
 static enum hk_status fabric_open(const struct hk__group_env *env, const struct hk_alloc *alloc,

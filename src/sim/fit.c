@@ -8,6 +8,7 @@
  * measurements say nothing about a constant it stays near where it was.
  */
 #include "fabric/topology.h"
+#include "sim/sim.h"
 
 #include <hocket/sim.h>
 
@@ -271,13 +272,6 @@ static enum hk_status fit_run(struct fit *fit)
 
 /* ---- the call ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Four digits say all that a measurement knows. */
 static double rounded(double value)
 {
@@ -323,7 +317,7 @@ static void result_fill(struct fit *fit, struct hk_sim_fit_result *result_out)
 {
 	for (uint32_t i = 0; i < fit->nsamples; i++)
 		fit->moved[i] = fabs(exp(fit->residuals[i]) - 1);
-	qsort(fit->moved, fit->nsamples, sizeof(double), by_value);
+	qsort(fit->moved, fit->nsamples, sizeof(double), hk__sim_by_value);
 	result_out->constants = fit->nparams;
 	result_out->median_error = fit->moved[fit->nsamples / 2];
 	result_out->p90_error = fit->moved[(size_t)(0.9 * (fit->nsamples - 1))];

@@ -130,7 +130,7 @@ static void say_bounds(const struct sim *sim, struct hk_sim_result *result)
 	result->bound_ns = fmax(result->bound_bytes_ns, result->bound_delay_ns);
 }
 
-static int compare_times(const void *a, const void *b)
+int hk__sim_by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -142,7 +142,7 @@ static void say_times(const struct sim *sim, double *times, uint32_t samples,
 {
 	double sum = 0;
 
-	qsort(times, samples, sizeof(*times), compare_times);
+	qsort(times, samples, sizeof(*times), hk__sim_by_value);
 	for (uint32_t i = 0; i < samples; i++)
 		sum += times[i];
 	result->time_ns = samples == 1 ? times[0] : sum / samples;

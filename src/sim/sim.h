@@ -209,6 +209,9 @@ enum hk_status hk__sim_run(const struct hk_fabric *fabric, const struct hk_sim_j
 			   const struct sim_tuning *tuning, struct hk_why *why,
 			   struct hk_sim_result *result_out);
 
+/* sim.c: the order of doubles, for qsort(). */
+int hk__sim_by_value(const void *a, const void *b);
+
 /* fold.c: what may be folded; who stands for a rank, and what it takes a peer for. */
 void hk__sim_fold(struct sim *sim);
 uint32_t hk__fold_rank(const struct sim_fold *fold, uint32_t class_of);
