@@ -55,8 +55,8 @@ static const uint64_t sizes_quick[] = { 8, 4096, 65536, 2097152 };
 
 #define CELLS_MAX (PROBES * sizeof(sizes_all) / sizeof(sizes_all[0]))
 #define ROUNDS 3u
-#define PATIENCE 300u /* tries */
-#define HOSTS_MAX 4096u
+#define PATIENCE 300u	      /* tries */
+#define NIC_UNLIMITED 10000.0 /* GB/s */
 
 struct probe {
 	const char *output;
@@ -65,7 +65,7 @@ struct probe {
 	struct hk_fabric *fabric;
 	struct measure_cell cells[CELLS_MAX];
 	size_t ncells;
-	char note[160]; /* what was found, for people */
+	double nic; /* nic.bw as it was */
 };
 
 /* ---- measuring ---- */
@@ -186,10 +186,15 @@ static int probe_write(const struct probe *probe, const uint32_t *hosts, uint32_
  */
 static bool probe_unlimited(struct probe *probe, bool unlimited)
 {
+	struct hk_fabric_constant constant;
 	struct hk_why why = { "" };
+	char change[64];
 
-	if (hk_fabric_change(probe->fabric, unlimited ? "nic.bw=10000" : "nic.bw=3.125", &why) ==
-	    HK_OK)
+	for (uint32_t i = 0; unlimited && hk_fabric_constant(probe->fabric, i, &constant); i++)
+		if (strcmp(constant.name, "nic.bw") == 0)
+			probe->nic = constant.value;
+	snprintf(change, sizeof(change), "nic.bw=%.17g", unlimited ? NIC_UNLIMITED : probe->nic);
+	if (hk_fabric_change(probe->fabric, change, &why) == HK_OK)
 		return true;
 	cli_wrong("probe", "%s", why.text);
 	return false;
