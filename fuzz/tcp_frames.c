@@ -88,7 +88,7 @@ static void talk_receive(struct talk *talk, uint32_t c, bool take)
 	for (uint32_t i = 0; i < message.len; i++)
 		sum += ((const unsigned char *)message.data)[i];
 	must(message.len <= SLOT_BYTES && message.kind < HK_KINDS && sum <= 255u * message.len);
-	hk__chan_release(talk->in[c]);
+	(void)hk__chan_release(talk->in[c]);
 }
 
 static void talk_send(struct talk *talk, uint32_t c, bool lend)

@@ -42,9 +42,12 @@ struct hk_group_opts {
 	bool progress;		/* a thread of its own moves requests on */
 	const struct hk_alloc *alloc; /* borrowed until the group is freed */
 	const char *fabric;	/* whose constants choose algorithms: a file of hocket probe */
+	uint64_t watch_ns;	/* between looks after the processes of this host; 0: 100 ms */
+	uint64_t silence_ns;	/* of a host, until it is lost; 0: 4 s */
+	bool encrypt;		/* what goes over networks */
 };
 #define HK_GROUP_OPTS_INIT { sizeof(struct hk_group_opts), NULL, 0, 0, NULL, NULL, NULL, NULL, \
-			     0, false, false, NULL, NULL }
+			     0, false, false, NULL, NULL, 0, 0, false }
 
 /*
  * Joins the group of all ranks; returns when all have come. opts may be NULL.
@@ -106,8 +109,9 @@ struct hk_opts {
  * reducescatter and scatter, `out` in `in`) that coll.h names. Buffers, counts
  * and factor stay as they are until the call, or its request, is over. opts may
  * be NULL. All ranks give the same counts, type, operation, root, algorithm
- * and plan. HK_EINVAL, HK_ENOMEM and HK_ELIMIT say that nothing was begun; after
- * HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH or HK_EIO the group can only be freed.
+ * and plan. HK_EINVAL, HK_ENOMEM and HK_ELIMIT say that nothing was begun. After
+ * HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH, HK_EREVOKED or HK_EIO the group has failed,
+ * on all ranks: it can be agreed on, shrunk and freed. `out` is undefined then.
  */
 HK_API HK_NODISCARD enum hk_status
 hk_allreduce(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,
@@ -192,6 +196,35 @@ HK_API HK_NODISCARD enum hk_status hk_request_test(struct hk_request *request);
 HK_API HK_NODISCARD enum hk_status hk_request_fd(struct hk_request *request, int *fd_out);
 /* Waits for it first. Accepts NULL. */
 HK_API void hk_request_free(struct hk_request *request);
+
+/* ---- when ranks fail ----
+ *
+ * A rank that dies, or is cut off, fails the groups it is in, on all ranks:
+ * HK_EPEER, and hk_group_why() names it. A rank whose call fails otherwise gives
+ * the group up, so that the others learn of it: HK_EREVOKED. Survivors then
+ * agree on who is left, make a group of those, and free the old one.
+ */
+
+/* Gives the group up: what is in flight ends on all ranks, with HK_EREVOKED. */
+HK_API HK_NODISCARD enum hk_status hk_group_revoke(struct hk_group *group);
+/*
+ * Collective among survivors; works on groups that have failed. All of them get
+ * the same answer, even if more die meanwhile: the least of their values, and
+ * who is out. Ranks that do not answer in a quarter of the time are out as well,
+ * if the others are more than half, or half with the lowest rank. HK_EPEER: this
+ * rank is out, or on the smaller side. HK_ETIMEDOUT. opts: timeout_ns alone.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_agree(struct hk_group *group, uint64_t *value,
+						  const struct hk_opts *opts);
+/* As hk_group_agree; makes a group of those who are left, in order. */
+HK_API HK_NODISCARD enum hk_status hk_group_shrink(struct hk_group *group,
+						   const struct hk_opts *opts,
+						   struct hk_group **group_out);
+/*
+ * Ranks that this one knows to be gone: up to `room` of them, in order, and
+ * how many there are. After hk_group_agree it is the same on all.
+ */
+HK_API uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32_t room);
 
 /* ---- memory ---- */
 

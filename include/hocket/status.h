@@ -36,7 +36,8 @@ extern "C" {
 	X(ETIMEDOUT,   -8,  CALL, "not finished in the time given") \
 	X(EPEER,       -9,  PEER, "a peer is gone") \
 	X(EMISMATCH,  -10, GROUP, "ranks called different things") \
-	X(EDENIED,    -11,  CALL, "the other end does not hold the job's key")
+	X(EDENIED,    -11,  CALL, "the other end does not hold the job's key") \
+	X(EREVOKED,   -12, GROUP, "a rank gave the group up")
 
 enum hk_status {
 #define HK_STATUS_ENUM(name, value, scope, text) HK_##name = value,

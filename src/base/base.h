@@ -41,6 +41,13 @@ bool hk__name_equal(const char *a, const char *b);
 /* ---- time ---- */
 
 uint64_t hk__now_ns(void);	/* since some time in the past; for deadlines */
+/* Virtual time, for tests; NULL: the system's. Set while nothing else runs. */
+extern uint64_t (*hk__clock_virtual)(void);
+
+/* ---- what there is nobody to tell ---- */
+
+/* One line on stderr, "hocket: ...", unless HOCKET_LOG is "off". For what is rare. */
+void hk__log(const char *fmt, ...) HK_PRINTF(1, 2);
 
 /* ---- option structs ---- */
 

@@ -49,3 +49,11 @@ enum hk_status hk__chans_get(struct hk__chans *chans, bool sends, uint32_t peer,
 	*place = *chan_out = chan;
 	return HK_OK;
 }
+
+void hk__chans_cancel(struct hk__chans *chans)
+{
+	struct hk_chan **open = chans->open.items;
+
+	for (size_t i = 0; i < chans->open.count; i++)
+		hk__chan_cancel(open[i]);
+}

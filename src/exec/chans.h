@@ -25,6 +25,8 @@ struct hk__chans {
 
 void hk__chans_init(struct hk__chans *chans, const struct hk_alloc *alloc);
 void hk__chans_fini(struct hk__chans *chans);	/* closes them */
+/* Nothing of the callers' memory is used for them any more. */
+void hk__chans_cancel(struct hk__chans *chans);
 
 /* The channel to (sends) or from a rank of the group. */
 enum hk_status hk__chans_get(struct hk__chans *chans, bool sends, uint32_t peer,

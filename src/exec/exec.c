@@ -407,12 +407,13 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	}
 	if (cargo.in_left)
 		return hk__program_lost(program, bound);
-	if (slot)
+	/* Nothing goes on that was made of what its sender took back. */
+	if (bound->from)
+		status = hk__chan_release(bound->from);
+	if (status == HK_OK && slot)
 		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot),
 			      cargo.out_wide ? KIND_WIDE : KIND_PLAIN);
-	if (bound->from)
-		hk__chan_release(bound->from);
-	return HK_OK;
+	return status;
 }
 
 /* ---- shortcuts ---- */
@@ -517,8 +518,8 @@ static enum hk_status step_reduce_lend(const struct hk__program *program, struct
 		return status == HK_OK ? HK_INPROGRESS : status;
 	if (!chunk_move(program, lane, &bound->step, 0, &cargo) || cargo.in_left)
 		return hk__program_lost(program, bound);
-	hk__chan_release(bound->from);
-	return step_lend(program, lane, bound, &lent);
+	status = hk__chan_release(bound->from);
+	return status == HK_OK ? step_lend(program, lane, bound, &lent) : status;
 }
 
 static bool step_can_take(const struct hk__program *program, const struct hk_step *step)
@@ -656,6 +657,32 @@ enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out)
 		return HK_INPROGRESS;
 	program_finish(program);
 	return HK_OK;
+}
+
+const char *hk__program_algo(const struct hk__program *program)
+{
+	struct hk_plan_info info;
+
+	hk_plan_describe(program->spec.plan, &info);
+	return info.algo;
+}
+
+uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room)
+{
+	uint32_t count = 0;
+
+	for (uint32_t l = 0; l < program->nlanes; l++) {
+		const struct bound_lane *lane = &program->lanes[l];
+
+		if (lane->slice >= program->nslices || !lane->nsteps)
+			continue;
+		const struct hk_step *step = &lane->steps[lane->at].step;
+		if (hk__op_receives(step->op) && count < room)
+			ranks_out[count++] = step->from.rank;
+		if (hk__op_sends(step->op) && count < room)
+			ranks_out[count++] = step->to.rank;
+	}
+	return count;
 }
 
 void hk__program_describe(const struct hk__program *program, struct hk__text *text)

@@ -87,6 +87,12 @@ enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out);
 /* Where it stands, in a few words, for messages: "lane 0 step 3 waits for rank 2". */
 void hk__program_describe(const struct hk__program *program, struct hk__text *text);
 
+/* The algorithm of its plan. */
+const char *hk__program_algo(const struct hk__program *program);
+
+/* The ranks that its lanes wait for now, up to room of them; how many. */
+uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room);
+
 /* ---- a transfer between two ranks ---- */
 
 struct hk__transfer {

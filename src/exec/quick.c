@@ -171,9 +171,7 @@ static enum hk_status quick_step(const struct hk__program *program, const struct
 		return status;
 	if (bound->to)
 		hk__chan_post(bound->to, bytes, KIND_PLAIN);
-	if (bound->from)
-		hk__chan_release(bound->from);
-	return HK_OK;
+	return bound->from ? hk__chan_release(bound->from) : HK_OK;
 }
 
 enum hk_status hk__quick_poll(struct hk__program *program, bool *moved_out)

@@ -17,6 +17,18 @@ static enum hk_status wait_left(struct hk__wait *wait, uint64_t *left_out)
 	return HK_OK;
 }
 
+/* Looks after peers when it is time to; how long to sleep at most. */
+static uint64_t wait_watch(const struct hk__wait *wait, uint64_t left)
+{
+	uint64_t now = wait->deadline - left;
+
+	if (now - wait->net->watched >= wait->watch_ns) {
+		wait->net->watched = now;
+		hk__net_watch(wait->net);
+	}
+	return left < wait->watch_ns ? left : wait->watch_ns;
+}
+
 enum hk_status hk__wait_longer(struct hk__wait *wait)
 {
 	uint64_t left;
@@ -26,7 +38,11 @@ enum hk_status hk__wait_longer(struct hk__wait *wait)
 		return HK_OK;
 	}
 	enum hk_status status = wait_left(wait, &left);
-	return status == HK_OK ? hk__net_wait(wait->net, left) : status;
+	if (status != HK_OK)
+		return status;
+	if (wait->watch_ns)
+		left = wait_watch(wait, left);
+	return hk__net_wait(wait->net, left);
 }
 
 /* How many pieces between looks at the clock: a peer that trickles is late too. */

@@ -14,6 +14,7 @@ struct hk__wait {
 	uint32_t spins;			/* looks before the core is given away */
 	uint32_t yields;		/* and before sleep */
 	uint64_t timeout_ns;
+	uint64_t watch_ns;		/* between looks after peers; 0: none */
 	uint32_t idle;			/* looks that found nothing, in a row */
 	uint64_t deadline;		/* 0: no clock was read yet */
 	uint64_t seen;			/* net->moved at the last look */

@@ -52,6 +52,9 @@ struct hk__group_env {
 	bool check;			/* HOCKET_CHECK */
 	bool progress;			/* HOCKET_PROGRESS */
 	char fabric[256];		/* HOCKET_FABRIC; "": none */
+	uint64_t watch_ns;		/* HOCKET_WATCH_MS; never 0 */
+	uint64_t silence_ns;		/* HOCKET_SILENCE_MS; never 0 */
+	bool encrypt;			/* HOCKET_ENCRYPT */
 };
 /* Options win; a bool is true where either says so. HK_EINVAL as above. */
 enum hk_status hk__group_environment(const struct hk_group_opts *opts, char *const *environ_,

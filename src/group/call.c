@@ -415,11 +415,13 @@ static enum hk_status collective(struct hk_group *group, const struct asked *ask
 	if (!group)
 		return HK_EINVAL;
 	enum hk_status status = hk__group_failed(group);
-	if (status != HK_OK)
+	if (status != HK_OK) {
+		group->refused = false;
 		return status;
+	}
 	/* Whether others are active is the progress thread's, where there is one. */
 	if (!given && !group->world->threaded && !group->world->active && !group->batching &&
-	    asked_like(asked, asked_recent(group, asked)))
+	    !group->world->health.pending && asked_like(asked, asked_recent(group, asked)))
 		return collective_again(group, asked);
 	status = opts_read(group, given, &opts);
 	if (status == HK_OK)
@@ -638,6 +640,7 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	if (!group)
 		return HK_EINVAL;
 	enum hk_status status = hk__group_failed(group);
+	group->refused = false;
 	if (status == HK_OK)
 		status = opts_read(group, given, &opts);
 	if (status != HK_OK)

@@ -18,6 +18,9 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define TIMEOUT_SECONDS 300u
 #define TIMEOUT_SECONDS_MAX 1000000u
+#define MS_NS UINT64_C(1000000)
+#define WATCH_MS 100u
+#define SILENCE_MS 4000u
 
 /* ---- variables ---- */
 
@@ -213,6 +216,19 @@ static enum hk_status timeout_read(const struct hk__env *env, uint64_t option,
 	return HK_OK;
 }
 
+/* A number of milliseconds: the option's, else the variable's, else a usual one. */
+static enum hk_status ms_read(const struct hk__env *env, uint64_t option, const char *name,
+			      uint64_t usual, uint64_t *ns_out)
+{
+	const char *text = hk__env_get(env, name);
+	uint64_t ms = usual;
+
+	if (text && !hk__env_parse(text, 10, 3600000, &ms))
+		return hk__env_wrong(env, name, "milliseconds from 10 to 3600000 are needed");
+	*ns_out = option ? option : ms * MS_NS;
+	return HK_OK;
+}
+
 static enum hk_status bool_read(const struct hk__env *env, bool option, const char *name,
 				bool *bool_out)
 {
@@ -254,6 +270,13 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 	if (status == HK_OK)
 		status = text_read(&env, opts.fabric, "HOCKET_FABRIC", found.fabric,
 				   sizeof(found.fabric));
+	if (status == HK_OK)
+		status = ms_read(&env, opts.watch_ns, "HOCKET_WATCH_MS", WATCH_MS, &found.watch_ns);
+	if (status == HK_OK)
+		status = ms_read(&env, opts.silence_ns, "HOCKET_SILENCE_MS", SILENCE_MS,
+				 &found.silence_ns);
+	if (status == HK_OK)
+		status = bool_read(&env, opts.encrypt, "HOCKET_ENCRYPT", &found.encrypt);
 	if (status == HK_OK)
 		*env_out = found;
 	return status;

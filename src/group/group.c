@@ -51,6 +51,10 @@ static void group_fini(void *ctx)
 		link = &(*link)->next_active;
 	if (*link)
 		*link = group->next_active;
+	for (link = &group->world->groups; *link && *link != group;)
+		link = &(*link)->next_group;
+	if (*link)
+		*link = group->next_group;
 	hk__group_unbind(group);
 	hk__chans_fini(&group->chans);
 }
@@ -67,6 +71,17 @@ static void group_destroy(struct hk_group *group)
 		hk__mem_free(alloc, group->node_sizes, group->nodes, sizeof(uint32_t));
 	hk__mem_free(alloc, group, 1, sizeof(*group));
 	hk__world_unref(world);
+}
+
+/* Its ranks may have died, or given it up, before it was made here. */
+static void group_join(void *ctx)
+{
+	struct hk_group *group = ctx;
+	struct hk__world *world = group->world;
+
+	group->next_group = world->groups;
+	world->groups = group;
+	hk__health_greet(group);
 }
 
 struct group_spec {
@@ -114,6 +129,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 		group_destroy(group);
 		return status;
 	}
+	hk__world_run(world, group_join, group);
 	*group_out = group;
 	return HK_OK;
 }
@@ -189,6 +205,9 @@ static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_w
 	struct hk__world_spec world_spec = { .net = env.net,
 					     .iface = boot_spec.iface[0] ? boot_spec.iface : NULL,
 					     .timeout_ns = env.timeout_ns,
+					     .watch_ns = env.watch_ns,
+					     .silence_ns = env.silence_ns,
+					     .encrypt = env.encrypt,
 					     .alloc = opts->alloc };
 	status = fabric_open(&env, opts->alloc, why, &world_spec.like);
 	if (status != HK_OK)
@@ -281,6 +300,9 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 			       THREADS_MAX);
 	struct hk__world_spec spec = { .net = env.net,
 				       .timeout_ns = env.timeout_ns,
+				       .watch_ns = env.watch_ns,
+				       .silence_ns = env.silence_ns,
+				       .encrypt = env.encrypt,
 				       .alloc = opts.alloc };
 	status = fabric_open(&env, opts.alloc, why, &spec.like);
 	if (status != HK_OK)
@@ -316,30 +338,41 @@ static int seat_compare(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
+enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t n, uint32_t rank,
+			       uint32_t context, struct hk_group **group_out)
+{
+	struct group_spec spec = { .world = like->world,
+				   .rank = rank,
+				   .n = n,
+				   .ranks = ranks,
+				   .context = context,
+				   .timeout_ns = like->timeout_ns,
+				   .check = like->check };
+
+	like->world->refs++;
+	return group_make(&spec, group_out);
+}
+
 /* The new group's ranks, from where all ranks want to sit; seats are reordered. */
 static enum hk_status split_make(struct hk_group *group, struct seat *seats, uint32_t color,
 				 uint32_t context, struct hk_group **group_out)
 {
-	struct group_spec spec = { .world = group->world,
-				   .context = context,
-				   .timeout_ns = group->timeout_ns,
-				   .check = group->check };
+	uint32_t n = 0, rank = 0;
 
 	for (uint32_t r = 0; r < group->n; r++) {
 		if (seats[r].color == color)
-			seats[spec.n++] = seats[r];
+			seats[n++] = seats[r];
 	}
-	qsort(seats, spec.n, sizeof(*seats), seat_compare);
-	spec.ranks = hk__mem_zalloc(group->alloc, spec.n, sizeof(uint32_t));
-	if (!spec.ranks)
-		return hk__group_refuse(group, HK_ENOMEM, "no memory for a group of %u", spec.n);
-	for (uint32_t i = 0; i < spec.n; i++) {
-		spec.ranks[i] = hk__chans_rank(&group->chans, seats[i].rank);
+	qsort(seats, n, sizeof(*seats), seat_compare);
+	uint32_t *ranks = hk__mem_zalloc(group->alloc, n, sizeof(uint32_t));
+	if (!ranks)
+		return hk__group_refuse(group, HK_ENOMEM, "no memory for a group of %u", n);
+	for (uint32_t i = 0; i < n; i++) {
+		ranks[i] = hk__chans_rank(&group->chans, seats[i].rank);
 		if (seats[i].rank == group->rank)
-			spec.rank = i;
+			rank = i;
 	}
-	group->world->refs++;
-	return group_make(&spec, group_out);
+	return hk__group_among(group, ranks, n, rank, context, group_out);
 }
 
 enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t order,
@@ -397,8 +430,8 @@ uint32_t hk_group_size(const struct hk_group *group)
 const char *hk_group_why(const struct hk_group *group)
 {
 	/* A failure is written once, before it shows. */
-	return hk__group_failed((struct hk_group *)group) == HK_OK ? group->why.text
-								   : group->failure.text;
+	bool failed = hk__group_failed((struct hk_group *)group) != HK_OK;
+	return failed && !group->refused ? group->failure.text : group->why.text;
 }
 
 /* ---- memory ---- */

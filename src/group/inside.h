@@ -17,6 +17,8 @@
 #include "exec/exec.h"
 #include "exec/wait.h"
 #include "group/boot.h"
+#include "group/consent.h"
+#include "group/health.h"
 #include "group/heap.h"
 #include "model/select.h"
 
@@ -67,6 +69,12 @@ struct hk__world {
 	struct hk_fabric *like;		/* whose constants are used; NULL: the library's */
 	uint32_t next_context;
 	struct hk_group *active;	/* groups with something to do */
+	struct hk_group *groups;	/* all of them */
+	struct hk__health health;
+	struct hk__consent *consents;
+	uint64_t watch_ns;		/* between looks after peers */
+	uint64_t silence_ns;		/* after which a host is out of reach */
+	uint64_t looked;		/* net->watched, when waiting ones were looked at */
 
 	/* The progress thread, if there is one: then nobody else touches nets. */
 	bool threaded;
@@ -89,6 +97,8 @@ struct hk__world_spec {
 	enum hk__group_net net;
 	const char *iface;
 	uint64_t timeout_ns;
+	uint64_t watch_ns, silence_ns;
+	bool encrypt;
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* becomes the worlds' own, even if this fails */
 };
@@ -102,6 +112,8 @@ void hk__world_unref(struct hk__world *world);
 /* Takes what a net has to say about its last failure; "" if nothing. */
 void hk__world_why(struct hk__world *world, struct hk_why *why_out);
 size_t hk__world_segment_bytes(void);
+/* Where a rank of the world is, for messages: "this host", or its address. */
+void hk__world_where(const struct hk__world *world, uint32_t rank, char *text_out, size_t size);
 
 /* ---- progress (progress.c, thread.c) ---- */
 
@@ -251,12 +263,16 @@ struct hk_group {
 	enum hk_status failed;		/* after which nothing is begun */
 	struct hk_why why;		/* of a refusal: the caller's thread alone writes it */
 	struct hk_why failure;		/* of `failed`; never changes again */
+	bool refused;			/* a call on a failed group was; `why` says more */
 
 	struct hk_request *head, *tail;	/* collectives, in order */
 	struct hk_request *transfers, *transfers_tail;
 	uint32_t pass;			/* of progress, to keep transfers of a channel in order */
 	bool is_active;
 	struct hk_group *next_active;
+	struct hk_group *next_group;
+	uint32_t agreements;		/* so far */
+	uint32_t left_looks;		/* in a row, at which a rank was waited for that left */
 
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;
@@ -300,9 +316,19 @@ enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *reques
 			       enum hk_status polled);
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
 enum hk_status hk__group_failed(struct hk_group *group);
+/* "rank 2: allreduce number 7 (4096 x fp32, ring): ", and "; lane 0 at step ...". */
+void hk__group_describe(const struct hk_group *group, struct hk__text *text);
+void hk__group_describe_step(const struct hk_group *group, struct hk__text *text);
+/* Waits as for a request, moving everything on, until *status is not HK_INPROGRESS. */
+enum hk_status hk__world_await(struct hk__world *world, const enum hk_status *status,
+			       uint64_t timeout_ns);
 void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text);
 /* Formats the reason into the group's why and returns status, for `return`. */
 #define hk__group_refuse(group, status, ...) hk__why(&(group)->why, status, __VA_ARGS__)
+
+/* group.c: a group of some ranks of the world, which become its own */
+enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t n, uint32_t rank,
+			       uint32_t context, struct hk_group **group_out);
 
 /* agree.c */
 bool hk__stage_wanted(const struct hk_request *request);

@@ -45,12 +45,13 @@ enum hk_status hk__group_failed(struct hk_group *group)
 	return failed;
 }
 
-/* Nothing of this group goes on. */
+/* Nothing of this group goes on, and callers have their memory back. */
 void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text)
 {
 	if (group->failed == HK_OK) {
 		group->failed = status;
 		snprintf(group->failure.text, sizeof(group->failure.text), "%s", text);
+		hk__chans_cancel(&group->chans);
 	}
 	queue_fail(&group->head, &group->tail, status);
 	queue_fail(&group->transfers, &group->transfers_tail, status);
@@ -68,6 +69,28 @@ static void request_describe(const struct hk_request *request, struct hk__text *
 	if (request->coll != HK_COLL_BARRIER)
 		hk__text_add(text, " (%llu x %s)", (unsigned long long)request->card.count,
 			     hk_type_name((enum hk_type)request->card.type));
+	const char *algo = request->program ? hk__program_algo(request->program) : NULL;
+	if (algo && request->stage == HK__STAGE_RUN)
+		hk__text_add(text, " by %s", algo);
+}
+
+void hk__group_describe(const struct hk_group *group, struct hk__text *text)
+{
+	const struct hk_request *request = group->head ? group->head : group->transfers;
+
+	hk__text_add(text, "rank %u: ", group->rank);
+	if (!request)
+		return;
+	request_describe(request, text);
+	hk__text_add(text, ": ");
+}
+
+void hk__group_describe_step(const struct hk_group *group, struct hk__text *text)
+{
+	if (!group->head || !group->head->program)
+		return;
+	hk__text_add(text, "; here ");
+	hk__program_describe(group->head->program, text);
 }
 
 static void request_fail(struct hk_request *request, enum hk_status status)
@@ -77,6 +100,10 @@ static void request_fail(struct hk_request *request, enum hk_status status)
 	struct hk__text text;
 	struct hk_why why;
 
+	/* Who is known to be gone says more than what came of it here. */
+	hk__health_apply(group->world);
+	if (group->failed != HK_OK)
+		return;
 	hk__text_init(&text, line, sizeof(line));
 	hk__text_add(&text, "rank %u: ", group->rank);
 	request_describe(request, &text);
@@ -85,7 +112,29 @@ static void request_fail(struct hk_request *request, enum hk_status status)
 		hk__text_add(&text, ": %s", why.text);
 	else
 		hk__text_add(&text, ": %s", hk_status_text(status));
+	hk__group_describe_step(group, &text);
 	hk__group_fail(group, status, line);
+	hk__health_revoke(group, status);
+}
+
+/* None of those who are waited for is known to be gone, else it had not come to this. */
+static void text_add_awaited(const struct hk_request *request, struct hk__text *text)
+{
+	uint32_t ranks[4], count = 0;
+
+	if (request->transfers)
+		ranks[count++] = request->peer;
+	else if (request->program)
+		count = hk__program_waits(request->program, ranks, 4);
+	for (uint32_t i = 0; i < count; i++) {
+		if (ranks[i] == request->group->rank)
+			continue;
+		hk__text_add(text,
+			     "; rank %u is not known to be dead: it is stopped, slow, or has not "
+			     "called this",
+			     ranks[i]);
+		return;
+	}
 }
 
 static void request_time_out(struct hk_request *request)
@@ -104,7 +153,9 @@ static void request_time_out(struct hk_request *request)
 	} else if (!request->transfers) {
 		hk__text_add(&text, ": waits for operations before it");
 	}
+	text_add_awaited(request, &text);
 	hk__group_fail(group, HK_ETIMEDOUT, line);
+	hk__health_revoke(group, HK_ETIMEDOUT);
 }
 
 /* ---- one collective ---- */
@@ -175,7 +226,7 @@ static enum hk_status stage_end(struct hk_request *request)
 		return HK_INPROGRESS;
 	}
 	hk__agree_explain(request, &why);
-	hk__group_fail(group, HK_EMISMATCH, why.text);
+	hk__group_fail(group, HK_EMISMATCH, why.text); /* as on all ranks: they know */
 	return HK_EMISMATCH;
 }
 
@@ -269,6 +320,41 @@ static void group_poll_transfers(struct hk_group *group, bool *moved)
 	group->transfers_tail = last;
 }
 
+static void group_poll(struct hk_group *group, enum hk_status net_status, bool *moved)
+{
+	bool stepped = false;
+
+	if (net_status != HK_OK && group->head)
+		request_fail(group->head, net_status);
+	else if (net_status != HK_OK && group->transfers)
+		request_fail(group->transfers, net_status);
+	if (group->head)
+		group_poll_collectives(group, &stepped);
+	if (group->transfers)
+		group_poll_transfers(group, &stepped);
+	if (stepped)
+		group->left_looks = 0;
+	*moved |= stepped;
+}
+
+/* Beside operations: who is gone, who waits in vain, who agrees on what. */
+static void world_tend(struct hk__world *world, bool *moved)
+{
+	for (struct hk__consent *consent = world->consents; consent;
+	     consent = hk__consent_next(consent))
+		(void)hk__consent_poll(consent, moved);
+	/* What can still end well, with what was sent before, does. */
+	if (world->health.pending && !*moved) {
+		hk__health_apply(world);
+		*moved = true;
+	}
+	if (world->looked != world->net->watched) {
+		world->looked = world->net->watched;
+		hk__health_look(world);
+		hk__consents_serve(world);
+	}
+}
+
 void hk__world_progress(struct hk__world *world, bool *moved_out)
 {
 	struct hk_group **link = &world->active;
@@ -278,14 +364,7 @@ void hk__world_progress(struct hk__world *world, bool *moved_out)
 	while (*link) {
 		struct hk_group *group = *link;
 
-		if (status != HK_OK && group->head)
-			request_fail(group->head, status);
-		else if (status != HK_OK && group->transfers)
-			request_fail(group->transfers, status);
-		if (group->head)
-			group_poll_collectives(group, moved_out);
-		if (group->transfers)
-			group_poll_transfers(group, moved_out);
+		group_poll(group, status, moved_out);
 		if (group->head || group->transfers) {
 			link = &group->next_active;
 		} else {
@@ -293,6 +372,7 @@ void hk__world_progress(struct hk__world *world, bool *moved_out)
 			*link = group->next_active;
 		}
 	}
+	world_tend(world, moved_out);
 }
 
 /* ---- submitting ---- */
@@ -339,9 +419,9 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 
 /* ---- waiting ---- */
 
-static enum hk_status await_thread(struct hk_request *request, uint64_t timeout_ns)
+static enum hk_status await_thread(struct hk__world *world, const enum hk_status *status,
+				   uint64_t timeout_ns)
 {
-	struct hk__world *world = request->group->world;
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until); /* as `over` was made to expect */
@@ -351,31 +431,39 @@ static enum hk_status await_thread(struct hk_request *request, uint64_t timeout_
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	while (request->status == HK_INPROGRESS) {
+	while (*status == HK_INPROGRESS) {
 		if (pthread_cond_timedwait(&world->over, &world->lock, &until) == ETIMEDOUT)
 			return HK_ETIMEDOUT;
 	}
 	return HK_OK;
 }
 
-static enum hk_status await_here(struct hk_request *request, uint64_t timeout_ns)
+static enum hk_status await_here(struct hk__world *world, const enum hk_status *status,
+				 uint64_t timeout_ns)
 {
-	struct hk__world *world = request->group->world;
 	struct hk__wait wait = { .net = world->net,
 				 .spins = world->spins,
 				 .yields = world->yields,
-				 .timeout_ns = timeout_ns };
+				 .timeout_ns = timeout_ns,
+				 .watch_ns = world->watch_ns };
 
 	for (;;) {
 		bool moved;
 
 		hk__world_progress(world, &moved);
-		if (request->status != HK_INPROGRESS)
+		if (*status != HK_INPROGRESS)
 			return HK_OK;
-		enum hk_status status = hk__wait_step(&wait, moved);
-		if (status != HK_OK)
-			return status;
+		enum hk_status waited = hk__wait_step(&wait, moved);
+		if (waited != HK_OK)
+			return waited;
 	}
+}
+
+enum hk_status hk__world_await(struct hk__world *world, const enum hk_status *status,
+			       uint64_t timeout_ns)
+{
+	return world->threaded ? await_thread(world, status, timeout_ns)
+			       : await_here(world, status, timeout_ns);
 }
 
 static bool queue_expired(struct hk_request *request, uint64_t now)
@@ -409,24 +497,34 @@ static uint64_t request_left(struct hk_request *request)
 	return now < request->deadline ? request->deadline - now : 0;
 }
 
+/* Where nets may be touched. */
+static void time_out_job(void *ctx)
+{
+	struct hk_request *request = ctx;
+
+	if (request->status == HK_INPROGRESS)
+		request_time_out(request);
+}
+
 /* timeout_ns 0: until the deadline of the call, and then it has failed. */
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns)
 {
 	struct hk__world *world = request->group->world;
 	uint64_t left = request_left(request);
 	bool ends = timeout_ns == 0 || timeout_ns >= left;
-	enum hk_status status = HK_OK;
+	enum hk_status waited = HK_OK;
 
 	hk__world_lock(world);
 	if (request->status == HK_INPROGRESS) {
-		status = world->threaded ? await_thread(request, ends ? left : timeout_ns)
-					 : await_here(request, ends ? left : timeout_ns);
-		if (status == HK_ETIMEDOUT && ends)
-			request_time_out(request);
-		else if (status != HK_OK && status != HK_ETIMEDOUT)
-			request_fail(request, status);
+		waited = hk__world_await(world, &request->status, ends ? left : timeout_ns);
+		if (waited != HK_OK && waited != HK_ETIMEDOUT)
+			request_fail(request, waited);
 	}
-	status = request->status;
+	hk__world_unlock(world);
+	if (waited == HK_ETIMEDOUT && ends)
+		hk__world_run(world, time_out_job, request);
+	hk__world_lock(world);
+	enum hk_status status = request->status;
 	hk__world_unlock(world);
 	return status;
 }
@@ -474,8 +572,12 @@ enum hk_status hk_request_test(struct hk_request *request)
 	hk__world_lock(world);
 	if (!world->threaded && request->status == HK_INPROGRESS && request->queued)
 		hk__world_progress(world, &moved);
-	if (request->status == HK_INPROGRESS && request->queued && request_left(request) == 0)
-		request_time_out(request);
+	bool late =
+		request->status == HK_INPROGRESS && request->queued && request_left(request) == 0;
+	hk__world_unlock(world);
+	if (late)
+		hk__world_run(world, time_out_job, request);
+	hk__world_lock(world);
 	enum hk_status status = request->status;
 	hk__world_unlock(world);
 	return status;

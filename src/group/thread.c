@@ -43,7 +43,8 @@ static void *world_thread(void *ctx)
 	struct hk__wait wait = { .net = world->net,
 				 .spins = world->spins / 8,
 				 .yields = world->yields / 4,
-				 .timeout_ns = THREAD_NAP_NS };
+				 .timeout_ns = THREAD_NAP_NS,
+				 .watch_ns = world->watch_ns };
 
 	uint64_t next_expiry = 0;
 

@@ -12,12 +12,14 @@
  * own cache (docs/ARCHITECTURE.md). Hence 8 of 256 KiB.
  */
 #include "group/inside.h"
+#include "group/line.h"
 #include "net/mux/mux.h"
 #include "net/shm/shm.h"
 #include "net/tcp/tcp.h"
 
 #include <arpa/inet.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,6 +49,8 @@ void hk__world_unref(struct hk__world *world)
 	if (!world || --world->refs > 0)
 		return;
 	hk__world_stop_thread(world);
+	hk__consents_end(world);
+	hk__health_fini(&world->health);
 	hk__net_close(world->mux);
 	hk__net_close(world->tcp);
 	hk__net_close(world->shm);
@@ -78,6 +82,19 @@ void hk__world_why(struct hk__world *world, struct hk_why *why_out)
 		*why_out = nets[i]->why;
 		nets[i]->why.text[0] = '\0';
 	}
+}
+
+void hk__world_where(const struct hk__world *world, uint32_t rank, char *text_out, size_t size)
+{
+	char place[HK__PLACE_TEXT];
+	struct hk__place at;
+
+	(void)snprintf(text_out, size, "this host");
+	if (world->is_near[rank] || !world->boot.peers)
+		return;
+	at = (struct hk__place){ world->boot.peers[rank].addr, world->boot.peers[rank].addr_len };
+	hk__place_text(&at, place);
+	(void)snprintf(text_out, size, "%s", place);
 }
 
 /* ---- what nets ask for ---- */
@@ -181,6 +198,12 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 		status = hk__mux_open(&spec, &world->mux);
 	}
 	world->net = world->mux ? world->mux : world->tcp ? world->tcp : world->shm;
+	world->watch_ns = opts->watch_ns;
+	world->silence_ns = opts->silence_ns;
+	if (world->net) {
+		world->net->event = hk__health_event;
+		world->net->event_ctx = world;
+	}
 	if (world->tcp) {
 		/* A look at sockets is a system call: it may as well give the core away. */
 		world->looks = 8;
@@ -232,7 +255,8 @@ static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank
 	world->segments = hk__mem_zalloc(alloc, n, sizeof(void *));
 	world->is_near = hk__mem_zalloc(alloc, n, sizeof(bool));
 	world->node = hk__mem_zalloc(alloc, n, sizeof(uint32_t));
-	if (world->segments && world->is_near && world->node)
+	enum hk_status status = hk__health_init(&world->health, alloc, n);
+	if (status == HK_OK && world->segments && world->is_near && world->node)
 		return world;
 	hk__world_unref(world);
 	return NULL;

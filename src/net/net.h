@@ -27,12 +27,17 @@
  *   peek     the oldest message, NULL where there is none. Peeking again
  *            before release gives the same message.
  *   release  frees its slot (I3: not before the step that took it is over).
+ *            HK_EPEER: its sender took back what it had lent, so what was read
+ *            may be wrong.
  *   take     instead of peek and release: moves the oldest message of up to
  *            cap bytes into dst, at its own pace. Once called, it is called
  *            again with the same arguments until *done_out; dst belongs to the
  *            transport until then. A longer message is HK_EIO.
  *
  * Both
+ *   cancel   gives the channel up: from now on no memory of the caller is read
+ *            or written for it, lent or being taken into, and no peer that
+ *            reads lent memory takes it for good. It can only be closed then.
  *   poll     moves what the transport itself has to move (TCP reads and
  *            writes its sockets here). Called before looking at channels.
  *   wait     sleeps until a peer may have posted or released something since
@@ -44,6 +49,18 @@
  *            -1 where there is none. disarm ends it.
  *   kick     wakes who sleeps in wait: the one call that another thread may
  *            make.
+ *
+ * Beside messages
+ *   tell     hands a note to every rank that this net has to do with by now:
+ *            those of the machine, those there is a connection to. Each gets
+ *            it at most once; one who does not is lost, or will be. Notes do
+ *            not pass messages, nor messages notes: what was posted before a
+ *            note may be seen after it.
+ *   watch    looks for peers that are gone. Called now and then, while this
+ *            rank waits: a rank that does not wait need not know.
+ * What the net finds, in poll, wait or watch, it reports to hk_net.event: notes
+ * of peers, and peers that are gone, each once. Nothing of the net is called
+ * from there but tell.
  *
  * Both ends of a channel are opened with the same key and geometry, in any
  * order; the receiving end makes it, the sending end may have to wait: until
@@ -90,6 +107,25 @@ struct hk_message {
 	uint32_t kind;
 };
 
+/* ---- what a net reports of its own accord ---- */
+
+#define HK_NOTE_MAX 48u		/* bytes */
+
+enum hk_net_what {
+	HK_NET_TOLD,		/* a note came */
+	HK_NET_LEFT,		/* it closed its end, as one does when all is done */
+	HK_NET_LOST,		/* it cannot be reached any more; it may live */
+	HK_NET_DEAD		/* its process has ended */
+};
+
+struct hk_net_event {
+	enum hk_net_what what;
+	uint32_t rank;		/* who told, left or is gone */
+	const char *why;	/* LOST and DEAD: one line, without who it is about */
+	const void *note;	/* TOLD: valid until the handler returns */
+	uint32_t len;
+};
+
 struct hk_net_ops {
 	size_t size;		/* sizeof the table the transport was built with */
 	const char *name;	/* "shm", ... */
@@ -100,6 +136,7 @@ struct hk_net_ops {
 	enum hk_status (*chan_recv)(struct hk_net *net, const struct hk_chan_spec *spec,
 				    struct hk_chan **chan_out);
 	void (*chan_close)(struct hk_chan *chan);
+	void (*cancel)(struct hk_chan *chan);
 	enum hk_status (*reserve)(struct hk_chan *chan, uint32_t len, void **slot_out);
 	void (*post)(struct hk_chan *chan, uint32_t len, uint32_t kind);
 	enum hk_lend (*lendable)(const struct hk_chan *chan, const void *data, uint32_t len);
@@ -107,7 +144,7 @@ struct hk_net_ops {
 			       bool *done_out);
 	bool (*lent)(struct hk_chan *chan);
 	enum hk_status (*peek)(struct hk_chan *chan, struct hk_message *message_out);
-	void (*release)(struct hk_chan *chan);
+	enum hk_status (*release)(struct hk_chan *chan);
 	enum hk_status (*take)(struct hk_chan *chan, void *dst, uint32_t cap,
 			       struct hk_message *message_out, bool *done_out);
 	enum hk_status (*poll)(struct hk_net *net);
@@ -115,6 +152,8 @@ struct hk_net_ops {
 	int (*arm)(struct hk_net *net);
 	void (*disarm)(struct hk_net *net);
 	void (*kick)(struct hk_net *net);
+	void (*tell)(struct hk_net *net, const void *note, uint32_t len);
+	void (*watch)(struct hk_net *net);
 };
 
 /* First member of every transport's own struct. */
@@ -130,6 +169,9 @@ struct hk_net {
 	struct hk_why why;	/* of the last HK_EPEER or HK_EIO */
 	uint64_t moved;		/* counts up whenever part of a message came or went: for who
 				   sees no whole one yet, and would fall asleep */
+	uint64_t watched;	/* when its peers were last looked after */
+	void (*event)(void *ctx, const struct hk_net_event *event); /* NULL: nobody asks */
+	void *event_ctx;
 };
 
 struct hk_chan {
@@ -181,9 +223,14 @@ static inline enum hk_status hk__chan_peek(struct hk_chan *chan, struct hk_messa
 	return chan->net->ops->peek(chan, message_out);
 }
 
-static inline void hk__chan_release(struct hk_chan *chan)
+static inline enum hk_status hk__chan_release(struct hk_chan *chan)
 {
-	chan->net->ops->release(chan);
+	return chan->net->ops->release(chan);
+}
+
+static inline void hk__chan_cancel(struct hk_chan *chan)
+{
+	chan->net->ops->cancel(chan);
 }
 
 static inline enum hk_status hk__chan_take(struct hk_chan *chan, void *dst, uint32_t cap,
@@ -200,6 +247,24 @@ static inline enum hk_status hk__net_poll(struct hk_net *net)
 static inline void hk__net_kick(struct hk_net *net)
 {
 	net->ops->kick(net);
+}
+
+static inline void hk__net_tell(struct hk_net *net, const void *note, uint32_t len)
+{
+	hk_assert(len <= HK_NOTE_MAX);
+	net->ops->tell(net, note, len);
+}
+
+static inline void hk__net_watch(struct hk_net *net)
+{
+	net->ops->watch(net);
+}
+
+/* For transports: says what was found, to who asks. */
+static inline void hk__net_report(struct hk_net *net, const struct hk_net_event *event)
+{
+	if (net->event)
+		net->event(net->event_ctx, event);
 }
 
 static inline enum hk_status hk__net_wait(struct hk_net *net, uint64_t timeout_ns)

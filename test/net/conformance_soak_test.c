@@ -116,7 +116,7 @@ static bool end_receive(struct rank *rank, uint32_t c)
 	}
 	CHECK_EQ(message.kind, end->at % HK_KINDS);
 	if (!done)
-		hk__chan_release(end->chan);
+		CHECK_EQ(hk__chan_release(end->chan), HK_OK);
 	end->at++;
 	return true;
 }
@@ -295,7 +295,7 @@ TEST(what_was_posted_arrives_after_the_end)
 			if (((const unsigned char *)message.data)[k] !=
 			    (unsigned char)(i + k + k / 256))
 				test_fail(__FILE__, __LINE__, "byte %u is wrong", k);
-		hk__chan_release(chan);
+		CHECK_EQ(hk__chan_release(chan), HK_OK);
 		i++;
 	}
 	CHECK_EQ(pthread_join(sender, NULL), 0);

@@ -109,7 +109,7 @@ static void receive_one(struct hk_chan *chan, uint32_t len, uint32_t seed)
 	CHECK_EQ(message.len, len);
 	CHECK_EQ(message.kind, len % HK_KINDS);
 	check_fill(message.data, len, seed);
-	hk__chan_release(chan);
+	CHECK_EQ(hk__chan_release(chan), HK_OK);
 }
 
 static void lend_one(struct hk_chan *chan, void *data, uint32_t len, uint32_t seed)

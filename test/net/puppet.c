@@ -109,7 +109,7 @@ void exchange(struct hk_chan *pair[2], uint32_t len)
 	CHECK_EQ(message.kind, 3);
 	for (uint32_t i = 0; i < len; i++)
 		CHECK_EQ(((const unsigned char *)message.data)[i], len & 0xff);
-	hk__chan_release(pair[1]);
+	(void)hk__chan_release(pair[1]);
 }
 
 void check_job_goes_on(void)
@@ -132,7 +132,7 @@ enum hk_status end_of(struct hk_chan *chan, uint32_t *messages_out)
 		poll_all();
 		status = hk__chan_peek(chan, &message);
 		if (status == HK_OK && message.data) {
-			hk__chan_release(chan);
+			(void)hk__chan_release(chan);
 			++*messages_out;
 		}
 	}

@@ -66,7 +66,7 @@ TEST(more_messages_than_slots)
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		CHECK_EQ(hk__chan_peek(in, &message), HK_OK);
 		CHECK(message.data);
-		hk__chan_release(in);
+		CHECK_EQ(hk__chan_release(in), HK_OK);
 	}
 	status = hk__chan_peek(in, &message);
 	CHECK_EQ(status, HK_EIO);

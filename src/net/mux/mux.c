@@ -108,6 +108,26 @@ static void mux_kick(struct hk_net *net)
 	mux_of(net)->spec.far->ops->kick(mux_of(net)->spec.far);
 }
 
+/* ---- beside messages: who is near is told nearby ---- */
+
+static void mux_tell(struct hk_net *net, const void *note, uint32_t len)
+{
+	hk__net_tell(mux_of(net)->spec.near, note, len);
+	hk__net_tell(mux_of(net)->spec.far, note, len);
+}
+
+static void mux_watch(struct hk_net *net)
+{
+	hk__net_watch(mux_of(net)->spec.near);
+	hk__net_watch(mux_of(net)->spec.far);
+}
+
+/* What either net finds is found here. */
+static void mux_event(void *ctx, const struct hk_net_event *event)
+{
+	hk__net_report(ctx, event);
+}
+
 /* No channel is of this net. */
 static void mux_none(void)
 {
@@ -162,6 +182,13 @@ static enum hk_status mux_peek(struct hk_chan *chan, struct hk_message *message_
 	return HK_EINVAL;
 }
 
+static enum hk_status mux_release(struct hk_chan *chan)
+{
+	(void)chan;
+	mux_none();
+	return HK_EINVAL;
+}
+
 static enum hk_status mux_take(struct hk_chan *chan, void *dst, uint32_t cap,
 			       struct hk_message *message_out, bool *done_out)
 {
@@ -177,19 +204,22 @@ static const struct hk_net_ops mux_ops = {
 	.chan_send = mux_chan_send,
 	.chan_recv = mux_chan_recv,
 	.chan_close = mux_chan_close,
+	.cancel = mux_chan_close,
 	.reserve = mux_reserve,
 	.post = mux_post,
 	.lendable = mux_lendable,
 	.lend = mux_lend,
 	.lent = mux_lent,
 	.peek = mux_peek,
-	.release = mux_chan_close,
+	.release = mux_release,
 	.take = mux_take,
 	.poll = mux_poll,
 	.wait = mux_wait,
 	.arm = mux_arm,
 	.disarm = mux_disarm,
 	.kick = mux_kick,
+	.tell = mux_tell,
+	.watch = mux_watch,
 };
 
 enum hk_status hk__mux_open(const struct hk_mux_spec *spec, struct hk_net **net_out)
@@ -204,6 +234,8 @@ enum hk_status hk__mux_open(const struct hk_mux_spec *spec, struct hk_net **net_
 		.spec = *spec,
 		.alloc = alloc
 	};
+	spec->near->event = spec->far->event = mux_event;
+	spec->near->event_ctx = spec->far->event_ctx = mux;
 	*net_out = &mux->base;
 	return HK_OK;
 }

@@ -270,7 +270,7 @@ enum hk_status hk__shm_lend(struct hk_chan *base, const void *data, uint32_t len
 			    bool *done_out);
 bool hk__shm_lent(struct hk_chan *base);
 enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out);
-void hk__shm_release(struct hk_chan *base);
+enum hk_status hk__shm_release(struct hk_chan *base);
 enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 			    struct hk_message *message_out, bool *done_out);
 

@@ -244,7 +244,7 @@ enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out
 	return chan_look(chan_of(base), NULL, base->spec.slot_bytes, message_out);
 }
 
-void hk__shm_release(struct hk_chan *base)
+enum hk_status hk__shm_release(struct hk_chan *base)
 {
 	struct shm_chan *chan = chan_of(base);
 
@@ -255,6 +255,7 @@ void hk__shm_release(struct hk_chan *base)
 	/* Pairs with the acquire in chan_free and hk__shm_lent. */
 	atomic_store_explicit(&chan->line->taken, chan->count, memory_order_release);
 	chan_ring(chan);
+	return HK_OK;
 }
 
 enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
@@ -267,7 +268,6 @@ enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 		return status;
 	if (message_out->len && message_out->data != dst)
 		memcpy(dst, message_out->data, message_out->len);
-	hk__shm_release(base);
 	*done_out = true;
-	return HK_OK;
+	return hk__shm_release(base);
 }

@@ -149,6 +149,23 @@ static enum hk_status shm_poll(struct hk_net *net)
 	return HK_OK;
 }
 
+/* ---- beside messages ---- */
+
+static void shm_cancel(struct hk_chan *chan)
+{
+	(void)chan;
+}
+
+static void shm_tell(struct hk_net *net, const void *note, uint32_t len)
+{
+	(void)net, (void)note, (void)len;
+}
+
+static void shm_watch(struct hk_net *net)
+{
+	(void)net;
+}
+
 /* ---- the table, and how one begins ---- */
 
 static const struct hk_net_ops shm_ops = {
@@ -159,6 +176,7 @@ static const struct hk_net_ops shm_ops = {
 	.chan_send = hk__shm_chan_send,
 	.chan_recv = hk__shm_chan_recv,
 	.chan_close = hk__shm_chan_close,
+	.cancel = shm_cancel,
 	.reserve = hk__shm_reserve,
 	.post = hk__shm_post,
 	.lendable = hk__shm_lendable,
@@ -172,6 +190,8 @@ static const struct hk_net_ops shm_ops = {
 	.arm = shm_arm,
 	.disarm = shm_disarm,
 	.kick = shm_kick,
+	.tell = shm_tell,
+	.watch = shm_watch,
 };
 
 enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out)

@@ -282,7 +282,7 @@ enum hk_status hk__tcp_lend(struct hk_chan *base, const void *data, uint32_t len
 			    bool *done_out);
 bool hk__tcp_lent(struct hk_chan *base);
 enum hk_status hk__tcp_peek(struct hk_chan *base, struct hk_message *message_out);
-void hk__tcp_release(struct hk_chan *base);
+enum hk_status hk__tcp_release(struct hk_chan *base);
 enum hk_status hk__tcp_take(struct hk_chan *base, void *dst, uint32_t cap,
 			    struct hk_message *message_out, bool *done_out);
 

@@ -166,7 +166,7 @@ static void chan_give_back(struct tcp_chan *chan)
 		chan->twin->out--;
 }
 
-void hk__tcp_release(struct hk_chan *base)
+enum hk_status hk__tcp_release(struct hk_chan *base)
 {
 	struct tcp_chan *chan = tcp_chan_of(base);
 
@@ -175,6 +175,7 @@ void hk__tcp_release(struct hk_chan *base)
 	chan->released++;
 	chan->nready--;
 	chan_give_back(chan);
+	return HK_OK;
 }
 
 static enum hk_status take_too_long(const struct tcp_chan *chan, uint32_t len, uint32_t cap)
@@ -209,10 +210,9 @@ static enum hk_status take_ready(struct hk_chan *base, void *dst, uint32_t cap,
 		return take_too_long(tcp_chan_of(base), message_out->len, cap);
 	if (message_out->len)
 		memcpy(dst, message_out->data, message_out->len);
-	hk__tcp_release(base);
 	message_out->data = dst;
 	*done_out = true;
-	return HK_OK;
+	return hk__tcp_release(base);
 }
 
 enum hk_status hk__tcp_take(struct hk_chan *base, void *dst, uint32_t cap,

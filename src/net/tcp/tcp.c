@@ -159,6 +159,23 @@ static void tcp_kick(struct hk_net *net)
 	(void)!write(tcp_of(net)->kick_fd, &one, sizeof(one)); /* a full one is readable too */
 }
 
+/* ---- beside messages ---- */
+
+static void tcp_cancel(struct hk_chan *chan)
+{
+	(void)chan;
+}
+
+static void tcp_tell(struct hk_net *net, const void *note, uint32_t len)
+{
+	(void)net, (void)note, (void)len;
+}
+
+static void tcp_watch(struct hk_net *net)
+{
+	(void)net;
+}
+
 /* ---- the end ---- */
 
 /* Whether anything is still on its way out. */
@@ -249,6 +266,7 @@ static const struct hk_net_ops tcp_ops = {
 	.chan_send = hk__tcp_chan_send,
 	.chan_recv = hk__tcp_chan_recv,
 	.chan_close = hk__tcp_chan_close,
+	.cancel = tcp_cancel,
 	.reserve = hk__tcp_reserve,
 	.post = hk__tcp_post,
 	.lendable = hk__tcp_lendable,
@@ -262,6 +280,8 @@ static const struct hk_net_ops tcp_ops = {
 	.arm = tcp_arm,
 	.disarm = tcp_disarm,
 	.kick = tcp_kick,
+	.tell = tcp_tell,
+	.watch = tcp_watch,
 };
 
 uint64_t hk__tcp_refused(const struct hk_net *net)
