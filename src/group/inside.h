@@ -207,8 +207,10 @@ struct hk__bound {
 struct hk__trial {
 	uint32_t calls;
 	uint32_t wanted;		/* calls, until it is decided */
-	uint64_t best_ns[HK__WAY_COUNT];
+	uint64_t run_ns;		/* of calls in a row, the same way */
+	uint64_t best_ns[HK__WAY_COUNT]; /* of such a run */
 	bool decided;
+	bool again;			/* not for the first time */
 	enum hk__way way;		/* that was fastest */
 	uint32_t age;			/* calls since it was decided */
 };

@@ -10,6 +10,12 @@
 #define TRIAL_LONG_CLASS 20u /* 1 MiB */
 #define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__WAY_COUNT)
 #define TRIAL_CALLS_LONG (TRIAL_WARM_LONG + 2u * HK__WAY_COUNT)
+/*
+ * A way leaves caches as the next call finds them, so each is done a few times in
+ * a row, and the first of them is not counted: it comes after another way.
+ */
+#define TRIAL_RUN_SHORT 4u
+#define TRIAL_RUN_LONG 2u
 #define TRIAL_CLASS_MAX 24u /* from 16 MiB on all are alike, and long */
 
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class)
@@ -26,6 +32,7 @@ struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32
 /* Ranks move between cores: what was found is tried again after so many calls. */
 #define TRIAL_FRESH_SHORT 1024u
 #define TRIAL_FRESH_LONG 256u
+#define TRIAL_FRESH_FIRST 32u /* long ones: each way was counted once */
 #define TRIAL_AGAIN_SHORT (TRIAL_WARM + 4u * HK__WAY_COUNT)
 #define TRIAL_AGAIN_LONG (TRIAL_WARM_LONG + 2u * HK__WAY_COUNT)
 
@@ -40,12 +47,29 @@ bool hk__trial_fresh(struct hk__trial *trial)
 
 	if (!trial->decided)
 		return false;
-	if (++trial->age < (is_short ? TRIAL_FRESH_SHORT : TRIAL_FRESH_LONG))
+	uint32_t fresh = is_short	 ? TRIAL_FRESH_SHORT
+			 : trial->again ? TRIAL_FRESH_LONG
+					: TRIAL_FRESH_FIRST;
+	if (++trial->age < fresh)
 		return true;
 	*trial = (struct hk__trial){ .calls = is_short ? TRIAL_WARM : TRIAL_WARM_LONG,
 				     .wanted = is_short ? TRIAL_AGAIN_SHORT : TRIAL_AGAIN_LONG,
+				     .again = true,
 				     .way = trial->way };
 	return false;
+}
+
+/* The way of the next call, and whether it is the first of its run. */
+static enum hk__way trial_next(const struct hk__trial *trial, bool *first_out, bool *last_out)
+{
+	bool is_short = trial_is_short(trial);
+	uint32_t warm = is_short ? TRIAL_WARM : TRIAL_WARM_LONG;
+	uint32_t run = is_short ? TRIAL_RUN_SHORT : TRIAL_RUN_LONG;
+	uint32_t at = trial->calls - warm;
+
+	*first_out = trial->calls < warm || at % run == 0;
+	*last_out = trial->calls >= warm && at % run == run - 1;
+	return trial->calls < warm ? HK__WAY_CACHED : (enum hk__way)(at / run % HK__WAY_COUNT);
 }
 
 bool hk__trial_due(const struct hk__trial *trial)
@@ -73,11 +97,13 @@ void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uin
 
 void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *start_out)
 {
+	bool first, last;
+
 	*start_out = 0;
 	if (!trial)
 		return;
 	(void)hk__trial_fresh(trial);
-	call->way = trial->decided ? trial->way : (enum hk__way)(trial->calls % HK__WAY_COUNT);
+	call->way = trial->decided ? trial->way : trial_next(trial, &first, &last);
 	/* Slices let one copy begin while the other goes on; alone it needs none. */
 	if (call->way == HK__WAY_LENT)
 		call->slice_min = 0;
@@ -89,10 +115,10 @@ void hk__trial_end(struct hk__trial *trial, uint64_t start)
 {
 	if (!start)
 		return;
-	uint64_t took = hk__now_ns() - start;
-	uint64_t *best = &trial->best_ns[trial->calls % HK__WAY_COUNT];
-	bool is_warm = trial->calls >= (trial_is_short(trial) ? TRIAL_WARM : TRIAL_WARM_LONG);
-	if (is_warm && (!*best || took < *best))
-		*best = took;
+	bool first, last;
+	uint64_t *best = &trial->best_ns[trial_next(trial, &first, &last)];
+	trial->run_ns = first ? 0 : trial->run_ns + (hk__now_ns() - start);
+	if (last && (!*best || trial->run_ns < *best))
+		*best = trial->run_ns;
 	trial->calls++;
 }
