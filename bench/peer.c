@@ -201,7 +201,7 @@ static double job_time(const struct options *options, struct peer_job *job, long
 static long job_iters(const struct options *options, struct peer_job *job)
 {
 	const long most = 1000000;
-	long iters = 3;
+	long iters = 12; /* libraries may try ways, and then know */
 	double seconds;
 
 	(void)job_time(options, job, job->coll == PEER_BROADCAST ? peer.size() : 1);

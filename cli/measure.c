@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #define ROUNDS_MAX 16u
-/* Few of what takes long: ways to copy it have been tried after seven calls. */
+/* Few of what takes long: ways to copy it have been tried after ten calls. */
 #define LARGE_BYTES (1u << 20)
-#define LARGE_WARMUP 8u
+#define LARGE_WARMUP 11u
 #define LARGE_ITERS 6u
 
 static int by_value(const void *a, const void *b)

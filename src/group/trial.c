@@ -9,13 +9,13 @@
 /* Short operations are tried more often: what disturbs them lasts longer than they do. */
 #define TRIAL_LONG_CLASS 20u /* 1 MiB */
 #define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__WAY_COUNT)
-#define TRIAL_CALLS_LONG (TRIAL_WARM_LONG + 2u * HK__WAY_COUNT)
+#define TRIAL_CALLS_LONG (TRIAL_WARM_LONG + TRIAL_RUN_LONG * HK__WAY_COUNT)
 /*
  * A way leaves caches as the next call finds them, so each is done a few times in
  * a row, and the first of them is not counted: it comes after another way.
  */
 #define TRIAL_RUN_SHORT 4u
-#define TRIAL_RUN_LONG 2u
+#define TRIAL_RUN_LONG 3u
 #define TRIAL_CLASS_MAX 24u /* from 16 MiB on all are alike, and long */
 
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class)
@@ -32,9 +32,9 @@ struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32
 /* Ranks move between cores: what was found is tried again after so many calls. */
 #define TRIAL_FRESH_SHORT 1024u
 #define TRIAL_FRESH_LONG 256u
-#define TRIAL_FRESH_FIRST 32u /* long ones: each way was counted once */
+#define TRIAL_FRESH_FIRST 32u /* long ones: each way was counted twice */
 #define TRIAL_AGAIN_SHORT (TRIAL_WARM + 4u * HK__WAY_COUNT)
-#define TRIAL_AGAIN_LONG (TRIAL_WARM_LONG + 2u * HK__WAY_COUNT)
+#define TRIAL_AGAIN_LONG TRIAL_CALLS_LONG
 
 static bool trial_is_short(const struct hk__trial *trial)
 {
@@ -117,7 +117,14 @@ void hk__trial_end(struct hk__trial *trial, uint64_t start)
 		return;
 	bool first, last;
 	uint64_t *best = &trial->best_ns[trial_next(trial, &first, &last)];
-	trial->run_ns = first ? 0 : trial->run_ns + (hk__now_ns() - start);
+	uint64_t took = hk__now_ns() - start;
+	/* Of few long calls the better one counts: a disturbance would outweigh the other. */
+	if (first)
+		trial->run_ns = 0;
+	else if (trial_is_short(trial))
+		trial->run_ns += took;
+	else if (!trial->run_ns || took < trial->run_ns)
+		trial->run_ns = took;
 	if (last && (!*best || trial->run_ns < *best))
 		*best = trial->run_ns;
 	trial->calls++;
