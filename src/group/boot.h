@@ -75,7 +75,8 @@ struct hk__boot {
 	struct hk__boot_peer *peers;	/* of all n */
 	uint32_t *locals;		/* ranks of this host, in order */
 	int listen_fd;			/* takes data connections; non-blocking; -1: n is 1 */
-	int segment_fd;			/* nlocal segments of segment_bytes; -1: not shared */
+	int segment_fd;			/* nlocal segments of segment_bytes, then a board;
+					   -1: not shared */
 	int *bells;			/* eventfds of the ranks of this host; NULL: one host,
 					   alone on it, or not shared */
 	unsigned char key[HK__KEY_BYTES]; /* for data connections: of this run alone */

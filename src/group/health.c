@@ -436,8 +436,8 @@ static void group_look(struct hk_group *group)
 	hk__group_describe(group, &text);
 	hk__text_add(&text, "rank %u has left the job", rank);
 	hk__group_describe_step(group, &text);
-	hk__group_fail(group, HK_EPEER, line);
 	hk__health_revoke(group, HK_EPEER);
+	hk__group_fail(group, HK_EPEER, line);
 }
 
 void hk__health_look(struct hk__world *world)

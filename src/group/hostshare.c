@@ -72,7 +72,8 @@ static uint32_t rank_read(const unsigned char bytes[HELLO_BYTES])
 
 static size_t share_bytes(const struct share *share)
 {
-	return (size_t)share->boot->nlocal * share->spec->segment_bytes;
+	return (size_t)share->boot->nlocal * share->spec->segment_bytes +
+	       hk__shm_board_bytes(share->boot->nlocal);
 }
 
 /* ---- the lowest rank ---- */
@@ -83,6 +84,7 @@ static enum hk_status fds_make(struct share *share)
 
 	if (__builtin_mul_overflow((size_t)share->boot->nlocal, share->spec->segment_bytes,
 				   &bytes) ||
+	    __builtin_add_overflow(bytes, hk__shm_board_bytes(share->boot->nlocal), &bytes) ||
 	    bytes > INT64_MAX)
 		return hk__why(share->why, HK_EINVAL, "%u segments of %zu bytes are too many",
 			       share->boot->nlocal, share->spec->segment_bytes);

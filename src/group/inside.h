@@ -41,7 +41,7 @@
 struct hk__commons {
 	_Atomic uint32_t refs;
 	uint32_t n;
-	char *memory;			/* n segments */
+	char *memory;			/* n segments, then a board */
 	size_t bytes;
 	struct sockaddr_storage *addrs;	/* by rank, if they talk over TCP */
 	socklen_t *addr_lens;
@@ -58,6 +58,7 @@ struct hk__world {
 	struct hk__commons *commons;	/* NULL: ranks are processes */
 	size_t segment_bytes;
 	void **segments;		/* by rank; what is mapped */
+	void *board;			/* of the ranks of this host */
 	bool *is_near;			/* by rank */
 	uint32_t *node;			/* by rank */
 	struct hk_net *shm, *tcp, *mux;

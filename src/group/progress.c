@@ -113,8 +113,9 @@ static void request_fail(struct hk_request *request, enum hk_status status)
 	else
 		hk__text_add(&text, ": %s", hk_status_text(status));
 	hk__group_describe_step(group, &text);
-	hk__group_fail(group, status, line);
+	/* First the others learn why: what they were lent is taken back next. */
 	hk__health_revoke(group, status);
+	hk__group_fail(group, status, line);
 }
 
 /* None of those who are waited for is known to be gone, else it had not come to this. */
@@ -154,8 +155,8 @@ static void request_time_out(struct hk_request *request)
 		hk__text_add(&text, ": waits for operations before it");
 	}
 	text_add_awaited(request, &text);
-	hk__group_fail(group, HK_ETIMEDOUT, line);
 	hk__health_revoke(group, HK_ETIMEDOUT);
+	hk__group_fail(group, HK_ETIMEDOUT, line);
 }
 
 /* ---- one collective ---- */

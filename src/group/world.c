@@ -33,12 +33,17 @@ size_t hk__world_segment_bytes(void)
 	return WORLD_CHANNELS + HK_MEM_MAX;
 }
 
+static size_t commons_bytes(const struct hk__commons *commons)
+{
+	return commons->bytes * commons->n + hk__shm_board_bytes(commons->n);
+}
+
 static void commons_unref(struct hk__commons *commons)
 {
 	if (!commons || atomic_fetch_sub(&commons->refs, 1) > 1)
 		return;
 	hk_fabric_free(commons->like);
-	hk__shm_segment_unmap(commons->memory, commons->bytes * commons->n);
+	hk__shm_segment_unmap(commons->memory, commons_bytes(commons));
 	hk__mem_free(commons->alloc, commons->addrs, commons->n, sizeof(*commons->addrs));
 	hk__mem_free(commons->alloc, commons->addr_lens, commons->n, sizeof(socklen_t));
 	hk__mem_free(commons->alloc, commons, 1, sizeof(*commons));
@@ -56,8 +61,10 @@ void hk__world_unref(struct hk__world *world)
 	hk__net_close(world->shm);
 	for (uint32_t r = 0; !world->commons && world->segments && r < world->n; r++)
 		hk__shm_segment_unmap(world->segments[r], world->segment_bytes);
-	if (!world->commons)
+	if (!world->commons) {
+		hk__shm_segment_unmap(world->board, hk__shm_board_bytes(world->boot.nlocal));
 		hk_fabric_free(world->like);
+	}
 	commons_unref(world->commons);
 	hk__heap_fini(&world->heap);
 	hk__mem_free(world->alloc, world->segments, world->n, sizeof(void *));
@@ -135,8 +142,21 @@ static enum hk_status world_address(void *ctx, uint32_t rank, struct sockaddr_st
 
 /* ---- opening nets ---- */
 
+static enum hk_status world_map_board(struct hk__world *world)
+{
+	const struct hk__boot *boot = &world->boot;
+
+	if (world->commons) {
+		world->board = world->commons->memory + world->n * world->segment_bytes;
+		return HK_OK;
+	}
+	return hk__shm_segment_map(boot->segment_fd, boot->nlocal * world->segment_bytes,
+				   hk__shm_board_bytes(boot->nlocal), &world->board);
+}
+
 static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, struct hk_why *why)
 {
+	enum hk_status status = world_map_board(world);
 	struct hk_shm_spec spec = { .rank = world->rank,
 				    .n = world->n,
 				    .bytes = world->segment_bytes,
@@ -144,10 +164,15 @@ static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, st
 				    .threads = world->commons != NULL,
 				    .segment = world_segment,
 				    .bell = world_bell,
+				    .board = world->board,
+				    .seats = world->commons ? world->n : world->boot.nlocal,
+				    .seated = world->boot.locals,
+				    .lock_fd = world->boot.segment_fd,
 				    .ctx = world,
 				    .alloc = world->alloc };
-	enum hk_status status = hk__shm_open(&spec, &world->shm);
 
+	if (status == HK_OK)
+		status = hk__shm_open(&spec, &world->shm);
 	if (status != HK_OK)
 		return hk__why(why, status, "cannot open shared memory: %s",
 			       hk_status_text(status));
@@ -319,9 +344,9 @@ static enum hk_status commons_create(const struct hk_alloc *alloc, uint32_t n,
 	if (!commons->addrs || !commons->addr_lens)
 		status = HK_ENOMEM;
 	if (status == HK_OK)
-		status = hk__shm_segment_create(commons->bytes * n, &fd);
+		status = hk__shm_segment_create(commons_bytes(commons), &fd);
 	if (status == HK_OK)
-		status = hk__shm_segment_map(fd, 0, commons->bytes * n, &memory);
+		status = hk__shm_segment_map(fd, 0, commons_bytes(commons), &memory);
 	commons->memory = memory;
 	if (fd >= 0)
 		close(fd);

@@ -332,7 +332,7 @@ TEST(what_does_not_fit_is_not_taken)
 	}
 	CHECK_EQ(status, HK_EIO);
 	CHECK(!done);
-	CHECK_HAS(nets[1]->why.text, "rank 0 sent 101 bytes where 100 fit");
+	CHECK_HAS(pair[1]->net->why.text, "rank 0 sent 101 bytes where 100 fit");
 	for (int i = 0; i < 200; i++)
 		CHECK_EQ(to[i], 0);
 	close_pair(pair);
@@ -560,7 +560,7 @@ TEST(two_ends_of_different_shapes)
 		CHECK(!slot);
 	}
 	CHECK_EQ(status, HK_EIO);
-	CHECK_HAS(nets[0]->why.text, "rank 1");
+	CHECK_HAS(pair[0]->net->why.text, "rank 1");
 	close_pair(pair);
 	close_nets();
 }

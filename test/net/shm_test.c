@@ -6,6 +6,9 @@
 #include "harness.h"
 #include "net/shm/shm.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BYTES ((size_t)4 << 20)
@@ -122,4 +125,231 @@ TEST(a_peer_that_lies)
 	hk__chan_close(unlike);
 	close_pair(pair);
 	close_both(nets);
+}
+
+/* ---- the board ---- */
+
+static int memory_fd;
+static void *board;
+
+static void prepare_board(void)
+{
+	CHECK_EQ(hk__shm_segment_create(2 * BYTES + hk__shm_board_bytes(2), &memory_fd), HK_OK);
+	CHECK_EQ(hk__shm_segment_map(memory_fd, 2 * BYTES, hk__shm_board_bytes(2), &board), HK_OK);
+	for (uint32_t r = 0; r < 2; r++)
+		CHECK_EQ(hk__shm_segment_map(memory_fd, r * BYTES, BYTES, &segments[r]), HK_OK);
+}
+
+static void clear_board(void)
+{
+	for (uint32_t r = 0; r < 2; r++)
+		hk__shm_segment_unmap(segments[r], BYTES);
+	hk__shm_segment_unmap(board, hk__shm_board_bytes(2));
+	close(memory_fd);
+}
+
+struct heard {
+	uint32_t told, left, dead;
+	uint32_t first, last; /* of notes */
+};
+
+static void hear(void *ctx, const struct hk_net_event *event)
+{
+	struct heard *heard = ctx;
+
+	if (event->what == HK_NET_TOLD) {
+		CHECK_EQ(event->len, sizeof(uint32_t));
+		memcpy(&heard->last, event->note, sizeof(uint32_t));
+		if (!heard->told++)
+			heard->first = heard->last;
+	}
+	heard->left += event->what == HK_NET_LEFT;
+	heard->dead += event->what == HK_NET_DEAD;
+}
+
+static struct hk_net *open_seated(uint32_t rank, struct heard *heard)
+{
+	struct hk_shm_spec spec = { .rank = rank,
+				    .n = 2,
+				    .bytes = BYTES,
+				    .segment = segment_of,
+				    .board = board,
+				    .seats = 2,
+				    .lock_fd = memory_fd };
+	struct hk_net *net;
+
+	CHECK_EQ(hk__shm_open(&spec, &net), HK_OK);
+	*heard = (struct heard){ 0 };
+	net->event = hear;
+	net->event_ctx = heard;
+	return net;
+}
+
+/* Of more notes than there is room for, the last ones are heard. */
+TEST(a_board_that_overflows)
+{
+	struct heard heard[2];
+	struct hk_net *nets[2];
+
+	prepare_board();
+	for (uint32_t r = 0; r < 2; r++)
+		nets[r] = open_seated(r, &heard[r]);
+	for (uint32_t i = 0; i < 1000; i++)
+		hk__net_tell(nets[0], &i, sizeof(i));
+	CHECK_EQ(hk__net_poll(nets[1]), HK_OK);
+	CHECK_EQ(heard[1].last, 999);
+	CHECK_EQ(heard[1].first, 1000 - heard[1].told);
+	CHECK(heard[1].told >= 200);
+	for (uint32_t r = 0; r < 2; r++)
+		hk__net_close(nets[r]);
+	clear_board();
+}
+
+/* Notes that were told before somebody came are heard all the same. */
+TEST(a_board_is_read_by_who_comes_late)
+{
+	struct heard heard[2];
+	struct hk_net *nets[2];
+	uint32_t note = 77;
+
+	prepare_board();
+	nets[0] = open_seated(0, &heard[0]);
+	hk__net_tell(nets[0], &note, sizeof(note));
+	nets[1] = open_seated(1, &heard[1]);
+	CHECK_EQ(hk__net_poll(nets[1]), HK_OK);
+	CHECK_EQ(heard[1].told, 1);
+	CHECK_EQ(heard[1].last, 77);
+	for (uint32_t r = 0; r < 2; r++)
+		hk__net_close(nets[r]);
+	clear_board();
+}
+
+/* Whatever stands there: no more is read than there is, and nothing breaks. */
+TEST(a_board_that_lies)
+{
+	struct heard heard[2];
+	struct hk_net *nets[2];
+	uint64_t seed = test_seed(5);
+
+	prepare_board();
+	for (uint32_t r = 0; r < 2; r++)
+		nets[r] = open_seated(r, &heard[r]);
+	nets[1]->event = NULL; /* notes of any length that is one */
+	for (uint32_t round = 0; round < 200; round++) {
+		for (size_t i = 0; i < hk__shm_board_bytes(2) / 8; i++) {
+			uint64_t any = test_random(&seed);
+
+			if (round % 2 || i < 24)
+				((uint64_t *)board)[i] = any >> test_random(&seed) % 64;
+		}
+		hk__net_tell(nets[0], &round, sizeof(round));
+		CHECK_EQ(hk__net_poll(nets[1]), HK_OK);
+		hk__net_watch(nets[1]);
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		hk__net_close(nets[r]);
+	clear_board();
+}
+
+static void watch_for(struct hk_net *net, const uint32_t *count)
+{
+	for (int i = 0; i < 5000 && !*count; i++) {
+		hk__net_watch(net);
+		usleep(10000);
+	}
+	CHECK(*count);
+}
+
+/* Rank 1, as a process that closes what it has, and lives until `hold` is closed. */
+static pid_t start_careless(const int hold[2])
+{
+	struct heard heard;
+	char byte = 0;
+
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid)
+		return pid;
+	CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+	struct hk_net *net = open_seated(1, &heard);
+	uint32_t note = 1;
+	close(memory_fd); /* and with it goes its lock */
+	hk__net_tell(net, &note, sizeof(note));
+	close(hold[1]);
+	while (read(hold[0], &byte, 1) > 0)
+		;
+	_exit(0);
+}
+
+/* A daemon closes its descriptors: that is not death. */
+TEST(a_lock_that_went_before_its_process)
+{
+	struct heard heard;
+	int hold[2];
+
+	prepare_board();
+	CHECK_EQ(pipe(hold), 0);
+	pid_t pid = start_careless(hold);
+	struct hk_net *net = open_seated(0, &heard);
+	for (int i = 0; i < 5000 && !heard.told; i++) {
+		CHECK_EQ(hk__net_poll(net), HK_OK);
+		usleep(10000);
+	}
+	CHECK_EQ(heard.told, 1);
+	for (int i = 0; i < 100; i++)
+		hk__net_watch(net);
+	CHECK_EQ(heard.dead + heard.left, 0);
+	close(hold[1]);
+	close(hold[0]);
+	watch_for(net, &heard.dead);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	hk__net_close(net);
+	clear_board();
+}
+
+/* Rank 1 sends a message of its own, not lent, and ends as it stands. */
+static pid_t start_sender(void)
+{
+	struct hk_chan_spec there = spec_to(0, 2);
+	struct heard heard;
+	struct hk_chan *chan;
+
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid)
+		return pid;
+	CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+	struct hk_net *net = open_seated(1, &heard);
+	there.slot_bytes = (uint32_t)BYTES / 4;
+	CHECK_EQ(hk__chan_open_send(net, &there, &chan), HK_OK);
+	while (!send_bytes(chan, 9, 9))
+		usleep(1000);
+	_exit(0);
+}
+
+/* The room of a sender that died is used again: here there is only one. */
+TEST(a_room_is_free_when_its_sender_is_dead)
+{
+	struct hk_chan_spec here = spec_to(1, 2);
+	struct hk_message message = { 0 };
+	struct heard heard;
+	struct hk_chan *chan;
+
+	here.slot_bytes = (uint32_t)BYTES / 4;
+	prepare_board();
+	pid_t pid = start_sender();
+	struct hk_net *net = open_seated(0, &heard);
+	CHECK_EQ(hk__chan_open_recv(net, &here, &chan), HK_OK);
+	while (!message.data)
+		CHECK_EQ(hk__chan_peek(chan, &message), HK_OK);
+	hk__chan_close(chan);
+	CHECK_EQ(hk__chan_open_recv(net, &here, &chan), HK_ELIMIT);
+	watch_for(net, &heard.dead);
+	CHECK_EQ(hk__chan_open_recv(net, &here, &chan), HK_OK);
+	CHECK_EQ(hk__chan_peek(chan, &message), HK_OK);
+	CHECK(!message.data);
+	hk__chan_close(chan);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	hk__net_close(net);
+	clear_board();
 }

@@ -55,10 +55,11 @@ static enum hk_status mux_chan_recv(struct hk_net *net, const struct hk_chan_spe
 static enum hk_status mux_poll(struct hk_net *net)
 {
 	struct mux *mux = mux_of(net);
+	enum hk_status status = hk__net_poll(mux->spec.near);
 
-	if (mux->turn++ % MUX_FAR_EVERY)
-		return HK_OK;
-	enum hk_status status = hk__net_poll(mux->spec.far);
+	if (status != HK_OK || mux->turn++ % MUX_FAR_EVERY)
+		return status;
+	status = hk__net_poll(mux->spec.far);
 	net->moved = mux->spec.far->moved;
 	return status;
 }

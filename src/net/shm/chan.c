@@ -47,7 +47,8 @@ static uint64_t room_get(struct shm *shm, size_t bytes)
 		/* Pairs with the release in hk__shm_chan_close: the sender is done with it. */
 		uint32_t state = atomic_load_explicit(&line->state, memory_order_acquire);
 
-		if (rooms[i].bytes == bytes && state != CHAN_ATTACHED) {
+		if (rooms[i].bytes == bytes &&
+		    (state != CHAN_ATTACHED || hk__shm_is_dead(shm, rooms[i].from))) {
 			uint64_t at = rooms[i].at;
 
 			rooms[i] = rooms[--shm->rooms.count];
@@ -118,7 +119,7 @@ static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
 	atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_GONE);
 	struct shm_room *room = entry ? hk__array_push(&shm->rooms) : NULL;
 	if (room)
-		*room = (struct shm_room){ chan->at, chan_bytes(&chan->base.spec) };
+		*room = (struct shm_room){ chan->at, chan_bytes(&chan->base.spec), key->peer };
 }
 
 void hk__shm_chan_close(struct hk_chan *base)
@@ -133,6 +134,20 @@ void hk__shm_chan_close(struct hk_chan *base)
 		atomic_store_explicit(&chan->line->state, CHAN_LEFT, memory_order_release);
 	hk__mem_free(shm->alloc, chan->bounce, base->spec.slot_bytes, 1);
 	hk__mem_free(shm->alloc, chan, 1, sizeof(struct shm_chan));
+}
+
+void hk__shm_cancel(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+
+	if (!chan->sends || !chan->line)
+		return; /* what is taken is taken in one go */
+	/*
+	 * Pairs with the fence in chan_still_lent: who reads what the caller writes
+	 * after this sees the flag too.
+	 */
+	atomic_store_explicit(&chan->line->cancelled, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)

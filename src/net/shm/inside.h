@@ -41,7 +41,18 @@
  * both sides fence.
  *
  * A channel's room is used again once both its ends are closed; `state` says
- * how far that is.
+ * how far that is. That of a sender that died is free at once.
+ *
+ * The board: beside the segments, one piece of memory that every rank of the
+ * machine maps, with a seat for each (board.c):
+ *
+ *	| state, process | told | count | note 0 | note 1 | ...
+ *
+ * A rank that has something to say writes it into its own seat, counts `told` of
+ * all the others up, and wakes them; who polls looks at its own `told` alone. A
+ * rank that is there holds a record lock (fcntl(2)) on one byte of the memory's
+ * file, which the system drops when the process ends, however it ends; who
+ * waits asks for those locks now and then.
  *
  * What a peer can write is trusted for nothing but content: counts, lengths,
  * and places of channels are checked before use.
@@ -106,6 +117,7 @@ struct shm_line {
 	_Atomic uint32_t reads; /* READS_...: what the receiver can do */
 	_Atomic uint64_t pid;	/* 0: nobody sends yet */
 	_Atomic uint64_t word_at, word;
+	_Atomic uint32_t cancelled; /* what was lent may have changed */
 };
 
 enum {
@@ -125,6 +137,44 @@ struct shm_lent {
 struct shm_room {
 	uint64_t at;
 	uint64_t bytes;
+	uint32_t from; /* rank of the sender */
+};
+
+/* ---- the board ---- */
+
+#define SHM_NOTES 256u /* of a rank, until its first is overwritten */
+#define SHM_NOTE_WORDS (HK_NOTE_MAX / 8u)
+
+/* Number 0 while it is written; else its place among all notes of the rank, from 1. */
+struct shm_note {
+	_Atomic uint64_t number;
+	_Atomic uint64_t len;
+	_Atomic uint64_t words[SHM_NOTE_WORDS];
+};
+
+enum {
+	SEAT_EMPTY,
+	SEAT_TAKEN,
+	SEAT_LOCKED, /* its process holds the lock of the seat */
+	SEAT_SHARED, /* one process has several: locks, which are the process's, say nothing */
+	SEAT_LEFT
+};
+
+struct shm_seat {
+	_Alignas(64) _Atomic uint32_t state;
+	_Atomic uint32_t pid;
+	_Atomic uint32_t space;	 /* in which pid is a process; 0: nobody knows */
+	_Atomic uint64_t start;	 /* when that began, in ticks; 0: nobody knows */
+	_Alignas(64) _Atomic uint32_t told; /* by others; counts up */
+	_Alignas(64) _Atomic uint64_t count; /* of own notes */
+	_Alignas(64) struct shm_note notes[SHM_NOTES];
+};
+
+/* What this rank knows of another's seat. */
+struct shm_other {
+	uint64_t heard; /* of its notes */
+	bool gone;	/* left or dead, and reported */
+	bool dead;
 };
 
 struct shm_header {
@@ -147,6 +197,13 @@ struct shm {
 	uint64_t pid;
 	uint64_t word; /* for peers to try to read */
 	uint32_t bell_seen;
+	struct shm_seat *seats;	  /* the board; NULL: there is none */
+	struct shm_other *others; /* by seat */
+	uint32_t seat;		  /* the own one */
+	uint32_t watch_next;	  /* seat whose lock to ask for first */
+	const _Atomic uint32_t *told; /* of the own seat, or nobody's */
+	_Atomic uint32_t nobody;
+	uint32_t told_seen;
 };
 
 struct shm_chan {
@@ -168,6 +225,7 @@ struct shm_chan {
 	uint64_t sender_pid; /* receiver: as found, and never asked for again */
 	char *bounce;	     /* receiver: a copy of what another process lent */
 	uint64_t bounced;    /* the number of that message */
+	uint64_t borrowed;   /* receiver: the number of a lent message that was looked at */
 };
 
 static inline struct shm *shm_of(struct hk_net *net)
@@ -205,6 +263,18 @@ static inline void shm_awake(struct shm *shm)
 	atomic_store_explicit(&shm->segments[shm->base.rank]->asleep, AWAKE, memory_order_relaxed);
 	shm->base.armed = false;
 }
+
+/* ---- board.c ---- */
+
+enum hk_status hk__shm_board_join(struct shm *shm);
+void hk__shm_board_leave(struct shm *shm);
+void hk__shm_tell(struct hk_net *net, const void *note, uint32_t len);
+/* What others told; called when `told` has changed. */
+void hk__shm_hear(struct shm *shm);
+void hk__shm_watch(struct hk_net *net);
+/* A rank that was found dead by other means than its lock. */
+void hk__shm_found_dead(struct shm *shm, uint32_t rank);
+bool hk__shm_is_dead(const struct shm *shm, uint32_t rank);
 
 /* ---- directory.c ---- */
 
@@ -258,6 +328,7 @@ enum hk_status hk__shm_chan_send(struct hk_net *net, const struct hk_chan_spec *
 enum hk_status hk__shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
 				 struct hk_chan **chan_out);
 void hk__shm_chan_close(struct hk_chan *base);
+void hk__shm_cancel(struct hk_chan *base);
 /* A sender looks for the channel that the receiver has made, or will. */
 enum hk_status hk__shm_chan_look_up(struct shm_chan *chan);
 

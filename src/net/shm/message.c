@@ -174,6 +174,8 @@ static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *le
 		struct iovec there = { address(lent->at + got), len - got };
 		ssize_t n = process_vm_readv((pid_t)chan->sender_pid, &here, 1, &there, 1, 0);
 
+		if (n < 0 && errno == ESRCH)
+			hk__shm_found_dead(shm_of(chan->base.net), chan->base.spec.key.peer);
 		if (n <= 0)
 			return hk__why(&chan->base.net->why, HK_EPEER,
 				       "rank %u is gone: its memory cannot be read (error %d)",
@@ -229,9 +231,10 @@ static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
 	if (message_out->len > cap)
 		return hk__why(&chan->base.net->why, HK_EIO, "rank %u sent %u bytes where %u fit",
 			       chan->base.spec.key.peer, message_out->len, cap);
-	if (__builtin_expect((uint32_t)mark & MARK_LENT, 0))
+	if (__builtin_expect((uint32_t)mark & MARK_LENT, 0)) {
+		chan->borrowed = chan->count + 1;
 		status = chan_find_lent(chan, message_out->len, dst, &message_out->data);
-	else
+	} else
 		message_out->data = chan_data(chan, message_out->len);
 	if (status == HK_OK && !message_out->data)
 		status = hk__why(&chan->base.net->why, HK_EIO,
@@ -244,10 +247,31 @@ enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out
 	return chan_look(chan_of(base), NULL, base->spec.slot_bytes, message_out);
 }
 
+/* After lent bytes were read: whether they were the sender's until now. */
+static enum hk_status chan_still_lent(const struct shm_chan *chan)
+{
+	struct shm *shm = shm_of(chan->base.net);
+
+	/* Pairs with the one in hk__shm_cancel. */
+	atomic_thread_fence(memory_order_acquire);
+	if (!atomic_load_explicit(&chan->line->cancelled, memory_order_relaxed))
+		return HK_OK;
+	/* It may have said why. */
+	hk__shm_hear(shm);
+	return hk__why(&shm->base.why, HK_EPEER, "rank %u took back what it had lent",
+		       chan->base.spec.key.peer);
+}
+
 enum hk_status hk__shm_release(struct hk_chan *base)
 {
 	struct shm_chan *chan = chan_of(base);
 
+	if (__builtin_expect(chan->borrowed == chan->count + 1, 0)) {
+		enum hk_status status = chan_still_lent(chan);
+
+		if (status != HK_OK)
+			return status;
+	}
 	shm_awake(shm_of(base->net));
 	if (__builtin_expect(chan->reads == READS_UNKNOWN, 0))
 		chan_try_read(chan);
@@ -268,6 +292,7 @@ enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 		return status;
 	if (message_out->len && message_out->data != dst)
 		memcpy(dst, message_out->data, message_out->len);
-	*done_out = true;
-	return hk__shm_release(base);
+	status = hk__shm_release(base);
+	*done_out = status == HK_OK;
+	return status;
 }

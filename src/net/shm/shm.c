@@ -58,6 +58,7 @@ static void shm_close(struct hk_net *net)
 {
 	struct shm *shm = shm_of(net);
 
+	hk__shm_board_leave(shm);
 	hk__array_fini(&shm->rooms);
 	hk__mem_free(shm->alloc, shm->segments, net->n, sizeof(struct shm_header *));
 	hk__mem_free(shm->alloc, shm, 1, sizeof(*shm));
@@ -145,25 +146,14 @@ static void shm_kick(struct hk_net *net)
 
 static enum hk_status shm_poll(struct hk_net *net)
 {
-	(void)net; /* peers write where channels look */
+	struct shm *shm = shm_of(net);
+
+	/* Of messages there is nothing to move: peers write where channels look. */
+	if (__builtin_expect(atomic_load_explicit(shm->told, memory_order_relaxed) !=
+				     shm->told_seen,
+			     0))
+		hk__shm_hear(shm);
 	return HK_OK;
-}
-
-/* ---- beside messages ---- */
-
-static void shm_cancel(struct hk_chan *chan)
-{
-	(void)chan;
-}
-
-static void shm_tell(struct hk_net *net, const void *note, uint32_t len)
-{
-	(void)net, (void)note, (void)len;
-}
-
-static void shm_watch(struct hk_net *net)
-{
-	(void)net;
 }
 
 /* ---- the table, and how one begins ---- */
@@ -176,7 +166,7 @@ static const struct hk_net_ops shm_ops = {
 	.chan_send = hk__shm_chan_send,
 	.chan_recv = hk__shm_chan_recv,
 	.chan_close = hk__shm_chan_close,
-	.cancel = shm_cancel,
+	.cancel = hk__shm_cancel,
 	.reserve = hk__shm_reserve,
 	.post = hk__shm_post,
 	.lendable = hk__shm_lendable,
@@ -190,8 +180,8 @@ static const struct hk_net_ops shm_ops = {
 	.arm = shm_arm,
 	.disarm = shm_disarm,
 	.kick = shm_kick,
-	.tell = shm_tell,
-	.watch = shm_watch,
+	.tell = hk__shm_tell,
+	.watch = hk__shm_watch,
 };
 
 enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out)
@@ -226,6 +216,11 @@ enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_
 	own->entry_count = SHM_ENTRIES;
 	shm->pid = (uint64_t)getpid();
 	shm->word = (uint64_t)(uintptr_t)shm ^ shm->pid << 32;
+	status = hk__shm_board_join(shm);
+	if (status != HK_OK) {
+		hk__net_close(&shm->base);
+		return status;
+	}
 	*net_out = &shm->base;
 	return HK_OK;
 }

@@ -19,6 +19,8 @@ enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out);
 /* Part of it, in this process. Threads may share a mapping. */
 enum hk_status hk__shm_segment_map(int fd, size_t from, size_t bytes, void **at_out);
 void hk__shm_segment_unmap(void *at, size_t bytes);	/* accepts NULL */
+/* Of a board for that many ranks; whole pages. */
+size_t hk__shm_board_bytes(uint32_t seats);
 
 struct hk_shm_spec {
 	uint32_t rank;
@@ -33,6 +35,20 @@ struct hk_shm_spec {
 	void *(*segment)(void *ctx, uint32_t rank);
 	/* The eventfd that wakes a rank which sleeps on descriptors; NULL: nobody does. */
 	int (*bell)(void *ctx, uint32_t rank);
+	/*
+	 * The board, by which ranks of the machine tell each other what is no message,
+	 * and see who is gone: memory that all of them map, zeroed before the first one
+	 * opens. NULL: nothing is told, nobody is missed.
+	 */
+	void *board;
+	uint32_t seats;		/* of it */
+	const uint32_t *seated;	/* the rank of each; borrowed; NULL: n seats in order */
+	/*
+	 * A file that all of them have open; who has a seat locks the byte of that
+	 * number. No process may close another descriptor of it as long as the net is
+	 * open: the lock would go with it. Not used where ranks are threads.
+	 */
+	int lock_fd;
 	void *ctx;
 	const struct hk_alloc *alloc;
 };
