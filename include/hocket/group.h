@@ -210,7 +210,7 @@ HK_API HK_NODISCARD enum hk_status hk_group_revoke(struct hk_group *group);
 /*
  * Collective among survivors; works on groups that have failed. All of them get
  * the same answer, even if more die meanwhile: the least of their values, and
- * who is out. Ranks that do not answer in a quarter of the time are out as well,
+ * who is out. Ranks that do not answer in an eighth of the time are out as well,
  * if the others are more than half, or half with the lowest rank. HK_EPEER: this
  * rank is out, or on the smaller side. HK_ETIMEDOUT. opts: timeout_ns alone.
  */

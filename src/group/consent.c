@@ -10,12 +10,15 @@
 #define SLOTS 4u
 #define LANE 0xffff0000u /* and above: one for each agreement, in turn */
 #define LANES 0x8000u
+/* Of the time: for who is silent, until it is left out. So three may coordinate in turn. */
+#define GATHER 8u
 
 enum kind {
 	STATE = 1,
 	PROPOSE,
 	ACCEPT,
-	DECIDE
+	DECIDE,
+	REFUSE
 };
 
 /* The head of a message; then who is left out, a bit each: proposed, or accepted. */
@@ -56,6 +59,7 @@ struct hk__consent {
 	uint32_t coordinator; /* as far as this rank knows */
 	uint64_t began;	      /* with this coordinator */
 	uint64_t proposed_at;
+	uint32_t passed;       /* coordinators that were silent */
 	unsigned char *silent; /* who did not answer as coordinator */
 	struct proposal own;   /* what this rank coordinates */
 	struct proposal accepted;
@@ -307,7 +311,7 @@ static void state_hear(struct hk__consent *consent, uint32_t from, const struct 
 static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t now)
 {
 	struct member *member = &consent->members[rank];
-	uint64_t patience = consent->spec.timeout_ns / 4;
+	uint64_t patience = consent->spec.timeout_ns / GATHER;
 
 	if (rank == consent->spec.rank || member->stated || member_gone(consent, rank) ||
 	    set_has(consent->silent, rank))
@@ -319,6 +323,24 @@ static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t 
 		return now - member->lost_since > consent->spec.silence_ns;
 	}
 	return now - consent->began > patience;
+}
+
+/* To all who answered and have not got it yet. */
+static void spread(struct hk__consent *consent, enum kind kind, bool *moved)
+{
+	struct head head = { .kind = kind,
+			     .ballot = consent->own.ballot,
+			     .value = consent->own.value };
+
+	for (uint32_t r = 0; r < consent->spec.n; r++) {
+		struct member *member = &consent->members[r];
+		bool *told = kind == PROPOSE ? &member->told_propose : &member->told_decide;
+
+		if (r == consent->spec.rank || *told || !member->stated || member_gone(consent, r))
+			continue; /* one that states itself later is told later */
+		*told = member_send(consent, r, &head, consent->own.lost);
+		*moved |= *told;
+	}
 }
 
 /* Whether those who answered may go on without those who are silent. */
@@ -344,15 +366,18 @@ static bool majority(struct hk__consent *consent)
 	return false;
 }
 
-static bool propose(struct hk__consent *consent, uint64_t now)
+static bool propose(struct hk__consent *consent, uint64_t now, bool *moved)
 {
 	uint32_t self = consent->spec.rank;
 
 	for (uint32_t r = 0; r < consent->spec.n; r++)
 		if (!member_settled(consent, r, now))
 			return false;
-	if (!majority(consent))
+	if (!majority(consent)) {
+		consent->own.ballot = self + 1;
+		spread(consent, REFUSE, moved);
 		return true;
+	}
 	if (consent->accepted.ballot) {
 		proposal_take(consent, &consent->own, self + 1, consent->accepted.value,
 			      consent->accepted.lost);
@@ -369,27 +394,9 @@ static bool propose(struct hk__consent *consent, uint64_t now)
 	return true;
 }
 
-/* To all who answered and have not got it yet. */
-static void spread(struct hk__consent *consent, enum kind kind, bool *moved)
-{
-	struct head head = { .kind = kind,
-			     .ballot = consent->own.ballot,
-			     .value = consent->own.value };
-
-	for (uint32_t r = 0; r < consent->spec.n; r++) {
-		struct member *member = &consent->members[r];
-		bool *told = kind == PROPOSE ? &member->told_propose : &member->told_decide;
-
-		if (r == consent->spec.rank || *told || !member->stated || member_gone(consent, r))
-			continue; /* one that states itself later is told later */
-		*told = member_send(consent, r, &head, consent->own.lost);
-		*moved |= *told;
-	}
-}
-
 static bool all_accepted(const struct hk__consent *consent, uint64_t now)
 {
-	if (now - consent->proposed_at > consent->spec.timeout_ns / 8)
+	if (now - consent->proposed_at > consent->spec.timeout_ns / GATHER)
 		return true; /* who has not is late; the decision is the same */
 	for (uint32_t r = 0; r < consent->spec.n; r++) {
 		const struct member *member = &consent->members[r];
@@ -411,11 +418,11 @@ static void coordinate(struct hk__consent *consent, bool *moved)
 			proposal_take(consent, &consent->own, consent->spec.rank + 1,
 				      consent->accepted.value, consent->accepted.lost);
 			consent->proposed_at = now;
-		} else if (propose(consent, now)) {
+		} else if (propose(consent, now, moved)) {
 			*moved = true;
 		}
 	}
-	if (!consent->own.ballot)
+	if (!consent->own.ballot || (consent->status != HK_INPROGRESS && !consent->decided))
 		return;
 	spread(consent, PROPOSE, moved);
 	if (consent->status == HK_INPROGRESS && all_accepted(consent, now)) {
@@ -459,6 +466,11 @@ static void message_hear(struct hk__consent *consent, uint32_t from, const unsig
 		struct proposal proposal = { head.ballot, head.value, (unsigned char *)lost };
 
 		decide(consent, &proposal);
+	} else if (head.kind == REFUSE && consent->status == HK_INPROGRESS) {
+		consent->status = hk__why(&consent->why, HK_EPEER,
+					  "rank %u: rank %u says that too few ranks can be "
+					  "reached: the others may go on, these must not",
+					  consent->spec.rank, from);
 	}
 }
 
@@ -486,10 +498,12 @@ static void hear_all(struct hk__consent *consent, bool *moved)
 	}
 }
 
-/* A coordinator that lives but says nothing is passed over, once. */
+/* A coordinator that lives but says nothing is passed over. */
 static void patience_end(struct hk__consent *consent)
 {
-	uint64_t now = hk__now_ns(), patience = consent->spec.timeout_ns / 2;
+	uint64_t now = hk__now_ns();
+	/* Long enough for it to have passed over who is silent to it. */
+	uint64_t patience = consent->spec.timeout_ns / GATHER * (consent->passed ? 2 : 3);
 	uint32_t rank = consent->coordinator;
 
 	if (rank == consent->spec.rank)
@@ -503,6 +517,7 @@ static void patience_end(struct hk__consent *consent)
 			set_add(consent->silent, rank);
 	} else if (now - consent->began > patience) {
 		set_add(consent->silent, rank);
+		consent->passed++;
 	}
 }
 

@@ -18,7 +18,7 @@
  * Who is dead is left out at once. Who is silent, out of reach or stopped is
  * waited for, and then left out only if those who answered are more than half
  * of all who may live, or half of them with the lowest: two halves of a job
- * that cannot see each other never go on both.
+ * that cannot see each other never go on both. Else the coordinator says REFUSE.
  */
 #ifndef HK_GROUP_CONSENT_H
 #define HK_GROUP_CONSENT_H

@@ -147,6 +147,7 @@ static bool peer_note(struct hk__world *world, uint32_t rank, enum hk__peer stat
 
 	if (rank == world->rank) {
 		health->disowned_by = by;
+		health->pending = true;
 		return false;
 	}
 	if (health->states[rank] >= state || health->states[rank] == HK__PEER_LEFT)
@@ -244,8 +245,14 @@ void hk__health_event(void *ctx, const struct hk_net_event *event)
 
 void hk__health_outlaw(struct hk__world *world, uint32_t rank)
 {
-	(void)peer_note(world, rank, HK__PEER_LOST, world->rank,
-			"the others have gone on without it");
+	struct note note = {
+		.kind = NOTE_GONE, .state = HK__PEER_LOST, .rank = rank, .by = world->rank
+	};
+
+	/* If it lives it will hear of it, and not wait for the others. */
+	if (peer_note(world, rank, HK__PEER_LOST, world->rank,
+		      "the others have gone on without it"))
+		note_tell(world, &note);
 }
 
 /* ---- what this rank says ---- */
@@ -344,6 +351,28 @@ static void group_give_up(struct hk_group *group, const struct hk__revoked *revo
 	hk__group_fail(group, same ? HK_EMISMATCH : HK_EREVOKED, line);
 }
 
+/* Somebody says that this rank is gone: with that one it can do nothing any more. */
+static void apply_disowned(struct hk__world *world)
+{
+	uint32_t by = world->health.disowned_by;
+	char line[HK_WHY_MAX];
+	struct hk__text text;
+
+	world->health.disowned_by = HK_NONE;
+	for (struct hk_group *group = world->groups; group; group = group->next_group) {
+		uint32_t rank = group_rank_of(group, by);
+
+		if (rank == HK_NONE || group->failed != HK_OK)
+			continue;
+		hk__text_init(&text, line, sizeof(line));
+		hk__group_describe(group, &text);
+		hk__text_add(&text, "rank %u could not reach this rank, and goes on without it",
+			     rank);
+		hk__group_describe_step(group, &text);
+		hk__group_fail(group, HK_EPEER, line);
+	}
+}
+
 static void apply_gone(struct hk__world *world, const struct hk__gone *gone)
 {
 	for (struct hk_group *group = world->groups; group; group = group->next_group) {
@@ -391,6 +420,8 @@ void hk__health_apply(struct hk__world *world)
 		if (health->states[r] >= HK__PEER_LOST)
 			apply_gone(world, &(struct hk__gone){ .rank = r, .by = world->rank });
 	health->unexplained = false;
+	if (health->disowned_by != HK_NONE)
+		apply_disowned(world);
 	/* Who is gone goes first: that a group was given up follows from it. */
 	for (; health->gone_applied < health->gone.count; health->gone_applied++)
 		apply_gone(world, hk__array_at(&health->gone, health->gone_applied));

@@ -47,7 +47,7 @@ bool hk__trial_fresh(struct hk__trial *trial)
 
 	if (!trial->decided)
 		return false;
-	uint32_t fresh = is_short	 ? TRIAL_FRESH_SHORT
+	uint32_t fresh = is_short	? TRIAL_FRESH_SHORT
 			 : trial->again ? TRIAL_FRESH_LONG
 					: TRIAL_FRESH_FIRST;
 	if (++trial->age < fresh)
