@@ -7,10 +7,10 @@
 #include "harness.h"
 #include "net/fixture.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <threads.h>
 #include <unistd.h>
 
 #define LARGE 100000u
@@ -179,7 +179,7 @@ TEST(two_hundred_notes_in_order)
 	fixture_close(2, nets);
 }
 
-static int sleep_until_told(void *ctx)
+static void *sleep_until_told(void *ctx)
 {
 	struct hk_net *net = ctx;
 	const struct heard *heard = net->event_ctx;
@@ -189,7 +189,7 @@ static int sleep_until_told(void *ctx)
 		CHECK_EQ(hk__net_wait(net, UINT64_C(600000000000)), HK_OK);
 		CHECK_EQ(hk__net_poll(net), HK_OK);
 	}
-	return 0;
+	return NULL;
 }
 
 TEST(a_note_wakes_who_sleeps)
@@ -197,7 +197,7 @@ TEST(a_note_wakes_who_sleeps)
 	struct heard heard[2];
 	struct hk_net *nets[2];
 	struct hk_chan *pair[2];
-	thrd_t sleeper;
+	pthread_t sleeper;
 
 	fixture_prepare(2);
 	for (uint32_t r = 0; r < 2; r++)
@@ -205,12 +205,12 @@ TEST(a_note_wakes_who_sleeps)
 	open_pair(nets, pair);
 	for (uint32_t i = 0; i < 50; i++) {
 		heard[1].told = 0;
-		CHECK_EQ(thrd_create(&sleeper, sleep_until_told, nets[1]), thrd_success);
+		CHECK_EQ(pthread_create(&sleeper, NULL, sleep_until_told, nets[1]), 0);
 		/* It may be asleep by now, or just about to be, or still awake. */
-		thrd_sleep(&(struct timespec){ .tv_nsec = (long)(i % 10) * 300000 }, NULL);
+		usleep(i % 10 * 300);
 		tell(nets[0], 8, 1);
 		CHECK_EQ(hk__net_poll(nets[0]), HK_OK);
-		CHECK_EQ(thrd_join(sleeper, NULL), thrd_success);
+		CHECK_EQ(pthread_join(sleeper, NULL), 0);
 	}
 	close_pair(pair);
 	fixture_close(2, nets);
