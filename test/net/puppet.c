@@ -215,7 +215,7 @@ int puppet_rank(struct hk_chan **in_out)
 	int fd = puppet_connect(1);
 
 	CHECK_EQ(hk__chan_open_recv(nets[1], &here, in_out), HK_OK);
-	CHECK(puppet_greet(fd, key, (struct wire_claim){ 0, 1, 0, 1 }));
+	CHECK(puppet_greet(fd, key, (struct wire_claim){ 0, 1, 0, 1, 0 }));
 	CHECK(puppet_read(fd, open, sizeof(open)));
 	CHECK_EQ(wire_get_frame(open).type, WIRE_UP);
 	CHECK(puppet_read(fd, open, sizeof(open)));

@@ -76,10 +76,16 @@ TEST(a_false_rank_is_not_believed)
 
 TEST(claims_that_do_not_hold)
 {
-	static const struct wire_claim claims[] = { { 0, 2, 0, 1 },	    { 1, 1, 0, 1 },
-						    { 2, 1, 0, 1 },	    { 0, 1, 1, 1 },
-						    { 0, 1, 0, 2 },	    { 99, 1, 0, 1 },
-						    { UINT32_MAX, 1, 0, 1 } };
+	static const struct wire_claim claims[] = { { 0, 2, 0, 1, 0 },
+						    { 1, 1, 0, 1, 0 },
+						    { 2, 1, 0, 1, 0 },
+						    { 0, 1, 1, 1, 0 },
+						    { 0, 1, 0, 2, 0 },
+						    { 0, 1, 0, 1, 1u << 31 },
+						    { 99, 1, 0, 1, 0 },
+						    { UINT32_MAX, 1, 0, 1, 0 },
+						    { 1, 1, HK_NONE, 1, 0 },
+						    { RANKS, 1, HK_NONE, 1, 0 } };
 
 	open_ranks(2);
 	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
@@ -103,7 +109,7 @@ TEST(a_claim_is_of_no_use_later)
 
 		CHECK(puppet_read(fd, hello, sizeof(hello)));
 		if (i == 0)
-			puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1 }, claim);
+			puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1, 0 }, claim);
 		else
 			puppet_write(fd, claim, sizeof(claim));
 		CHECK(i == 0 || puppet_is_cut_off(fd));
@@ -111,25 +117,6 @@ TEST(a_claim_is_of_no_use_later)
 	}
 	CHECK_HAS(nets[1]->why.text, "does not hold the job's key");
 	check_job_goes_on();
-	close_ranks();
-}
-
-TEST(one_connection_is_enough)
-{
-	struct hk_chan *in;
-	uint32_t messages;
-
-	open_ranks(2);
-	int fd = puppet_rank(&in), again = puppet_connect(1);
-	CHECK(puppet_greet(again, key, (struct wire_claim){ 0, 1, 0, 1 }));
-	CHECK(puppet_is_cut_off(again));
-	/* The first one is none the worse for it. */
-	puppet_frame(fd, (struct wire_frame){ WIRE_DATA, 0, 0, 0 });
-	close(fd);
-	CHECK_EQ(end_of(in, &messages), HK_EPEER);
-	CHECK_EQ(messages, 1);
-	close(again);
-	hk__chan_close(in);
 	close_ranks();
 }
 
@@ -166,7 +153,7 @@ TEST(greetings_that_end_early)
 		int fd = puppet_connect(1);
 
 		CHECK(puppet_read(fd, hello, sizeof(hello)));
-		puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1 }, claim);
+		puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1, 0 }, claim);
 		puppet_write(fd, claim, len);
 		poll_all();
 		close(fd);

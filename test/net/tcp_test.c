@@ -27,6 +27,8 @@ TEST(frames_that_cannot_be)
 						    { WIRE_CLOSED, 0, 0, 0 },
 						    { WIRE_CLOSED, 0, 9, 0 },
 						    { WIRE_UP, 0, 0, 0 },
+						    { WIRE_NOTE, 0, 0, HK_NOTE_MAX + 1 },
+						    { WIRE_NOTE, 0, 0, UINT32_MAX },
 						    { 0, 0, 0, 0 },
 						    { 255, 0, 0, 0 } };
 	static const struct hk_why none;

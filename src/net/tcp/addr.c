@@ -78,17 +78,41 @@ enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out
 	return found ? HK_OK : HK_EINVAL;
 }
 
-void hk__tcp_tune(int fd)
+static int seconds(uint64_t ns)
 {
-	static const int one = 1, idle_s = 10, between_s = 5, times = 6;
+	return ns < UINT64_C(1000000000) ? 1 : (int)(ns / UINT64_C(1000000000));
+}
 
+/*
+ * TCP_USER_TIMEOUT would be the simpler way to have it all, but takes a rank that
+ * is stopped, and reads nothing, for one whose host is gone: the system of a
+ * stopped process answers, and that is enough. What was sent and is not
+ * acknowledged is looked after by watch (peer.c).
+ */
+void hk__tcp_tune(int fd, uint64_t silence_ns)
+{
+	static const int one = 1;
+	int quarter = seconds(silence_ns / 4), times = (seconds(silence_ns) - quarter) / quarter;
+
+	times = times < 1 ? 1 : times;
 	/* Where one of them cannot be had, connections still work. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	/* A host that is gone, or cut off, is noticed when nothing moves. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof(between_s));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quarter, sizeof(quarter));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &quarter, sizeof(quarter));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+}
+
+uint32_t hk__tcp_silent_ms(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+	    (!info.tcpi_unacked && !info.tcpi_probes))
+		return 0;
+	return info.tcpi_last_ack_recv ? info.tcpi_last_ack_recv : 1;
 }
 
 static bool connect_from(const struct tcp *tcp, int fd, int family)
@@ -110,7 +134,7 @@ int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *do
 
 	if (fd < 0)
 		return -1;
-	hk__tcp_tune(fd);
+	hk__tcp_tune(fd, tcp->spec.silence_ns);
 	if (connect_from(tcp, fd, family)) {
 		int rc = connect(fd, (const struct sockaddr *)&link->addr, link->addr_len);
 

@@ -80,6 +80,8 @@ static enum hk_status chan_create(struct tcp *tcp, const struct hk_chan_spec *sp
 	enum hk_status status = chan->pool && (chan->outs || chan->ready) ? HK_OK : HK_ENOMEM;
 	if (status == HK_OK && spec->key.peer != tcp->base.rank)
 		status = hk__tcp_link_get(tcp, &spec->key, &chan->link);
+	if (chan->link)
+		chan->link->chans++;
 	if (status != HK_OK) {
 		hk__tcp_chan_free(chan);
 		return status;
@@ -93,6 +95,8 @@ void hk__tcp_chan_free(struct tcp_chan *chan)
 	const struct hk_alloc *alloc = tcp_of(chan->base.net)->alloc;
 	uint32_t slots = chan->base.spec.slots;
 
+	if (chan->link)
+		chan->link->chans--;
 	if (chan->reserved)
 		hk__tcp_buf_put(chan->pool, chan->reserved);
 	for (uint32_t i = 0; i < chan->nready; i++)
@@ -256,8 +260,7 @@ static void sender_close(struct tcp_chan *chan)
 	struct tcp_link *link = chan->link;
 
 	if (chan->queued && !sender_own(chan))
-		hk__tcp_link_break(link, HK_ENOMEM, "no memory to end a channel to rank %u",
-				   link->rank);
+		hk__tcp_link_break(link, HK_ENOMEM, "no memory to end a channel to it");
 	list_remove(&link->waiting, chan);
 	chan->closed = true;
 	if (chan->queued)
@@ -318,23 +321,30 @@ enum hk_status hk__tcp_chan_recv(struct hk_net *net, const struct hk_chan_spec *
 	return HK_OK;
 }
 
+/* What is being read for it is dropped. */
+static void receiver_drop(struct tcp_chan *chan)
+{
+	struct tcp_landing *in = &chan->link->in;
+
+	if (in->chan != chan)
+		return;
+	if (in->buf)
+		hk__tcp_buf_put(chan->pool, in->buf);
+	in->buf = NULL;
+	in->at = NULL;
+	in->chan = NULL;
+	in->direct = false;
+	in->skip = true;
+}
+
 static void receiver_close(struct tcp_chan *chan)
 {
 	struct tcp_link *link = chan->link;
-	struct tcp_landing *in = &link->in;
 	struct tcp_in_way *way = hk__array_at(&link->in_ways, chan->id);
 	struct wire_frame frame = { .type = WIRE_CLOSE, .id = chan->id };
 
 	hk__tcp_link_forget(chan);
-	if (in->chan == chan) {
-		if (in->buf)
-			hk__tcp_buf_put(chan->pool, in->buf);
-		in->buf = NULL;
-		in->at = NULL;
-		in->chan = NULL;
-		in->direct = false;
-		in->skip = true;
-	}
+	receiver_drop(chan);
 	way->chan = NULL;
 	/* Where there is no connection nobody has heard of it. */
 	way->closing = link->state == LINK_UP;
@@ -353,4 +363,21 @@ void hk__tcp_chan_close(struct hk_chan *base)
 		sender_close(chan);
 	else
 		receiver_close(chan);
+}
+
+void hk__tcp_cancel(struct hk_chan *base)
+{
+	struct tcp_chan *chan = tcp_chan_of(base);
+	struct tcp_link *link = chan->link;
+
+	if (!link)
+		return; /* what it lends to itself is copied */
+	if (chan->sends) {
+		if (chan->queued && !sender_own(chan))
+			hk__tcp_link_break(link, HK_ENOMEM, "no memory to take back what was lent to it");
+		return;
+	}
+	chan->take_at = NULL;
+	if (link->in.direct)
+		receiver_drop(chan);
 }

@@ -25,15 +25,21 @@
 #define BACKOFF_FIRST_NS UINT64_C(5000000)
 #define BACKOFF_LAST_NS UINT64_C(500000000)
 #define FULL_NS UINT64_C(100000000)
-#define TRY_TIMES 8u
 #define TRY_FOR_NS UINT64_C(30000000000)
+/*
+ * Every rank listens before others learn where: whoever is refused for so long
+ * talks to a host where the process is gone.
+ */
+#define REFUSED_NS UINT64_C(250000000)
+#define REFUSED_TIMES 3u
 
 enum greet_stage {
 	GREET_CONNECT, /* who connects */
 	GREET_HELLO,
 	GREET_ANSWER,
 	GREET_CLAIM, /* who accepts */
-	GREET_UP
+	GREET_UP,
+	GREET_PROBED
 };
 
 struct tcp_greet {
@@ -41,7 +47,8 @@ struct tcp_greet {
 	struct tcp_greet *next;
 	int fd; /* -1: over */
 	enum greet_stage stage;
-	struct tcp_link *link; /* who connects; who accepts: once it is claimed */
+	struct tcp_link *link; /* who connects */
+	uint32_t rank, index;  /* who accepts: as claimed */
 	uint64_t late;	       /* when it is; 0: never */
 	struct hk__auth auth;
 	unsigned char about[WIRE_ABOUT_BYTES];
@@ -115,19 +122,71 @@ void hk__tcp_greet_end_all(struct tcp *tcp)
 
 /* ---- who connects ---- */
 
-void hk__tcp_greet_again(struct tcp_link *link, const char *what)
+void hk__tcp_greet_stop(struct tcp_link *link)
+{
+	struct tcp *tcp = link->tcp;
+	struct tcp_link **trying = tcp->trying.items;
+	struct tcp_greet *greet = tcp->greets;
+
+	for (size_t i = tcp->trying.count; i-- > 0;)
+		if (trying[i] == link)
+			trying[i] = trying[--tcp->trying.count];
+	while (greet) {
+		struct tcp_greet *after = greet->next;
+
+		if (greet->link == link)
+			greet_end(tcp, greet, false);
+		greet = after;
+	}
+}
+
+/* How long it is tried; a host that does not even answer, no longer than that. */
+static uint64_t try_for(const struct tcp_link *link, bool silent)
+{
+	const struct hk_tcp_spec *spec = &link->tcp->spec;
+	uint64_t limit = spec->connect_timeout_ns ? spec->connect_timeout_ns : TRY_FOR_NS;
+
+	if ((silent || link->index == HK_NONE) && spec->silence_ns < limit)
+		return spec->silence_ns;
+	return limit;
+}
+
+/* Whether nobody listens there any more, which a process does until its end. */
+static bool refused_for_good(struct tcp_link *link, int error, uint64_t now)
+{
+	if (error != ECONNREFUSED) {
+		link->refusals = 0;
+		return false;
+	}
+	if (link->refusals++ == 0)
+		link->refused_since = now;
+	/* One that was connected, or is about to be asked for, was there before. */
+	return link->index == HK_NONE ||
+	       (link->refusals >= REFUSED_TIMES && now - link->refused_since >= REFUSED_NS);
+}
+
+void hk__tcp_greet_again(struct tcp_link *link, int error, const char *what)
 {
 	struct tcp *tcp = link->tcp;
 	uint64_t now = hk__now_ns();
-	uint64_t limit = tcp->spec.connect_timeout_ns ? tcp->spec.connect_timeout_ns : TRY_FOR_NS;
 
-	if (!link->failed_since)
-		link->failed_since = now;
-	struct tcp_link **slot =
-		now - link->failed_since < limit ? hk__array_push(&tcp->trying) : NULL;
+	if (link->state == LINK_BROKEN)
+		return;
+	if (refused_for_good(link, error, now)) {
+		hk__tcp_peer_dead(tcp, link->peer);
+		return;
+	}
+	uint64_t *since = error ? &link->silent_from : &link->failed_since;
+	if (!*since)
+		*since = now;
+	bool over = now - *since >= try_for(link, error != 0);
+	struct tcp_link **slot = over ? NULL : hk__array_push(&tcp->trying);
+	if (!slot && link->index == HK_NONE) {
+		hk__tcp_peer_probed(link, what, false);
+		return;
+	}
 	if (!slot) {
-		hk__tcp_link_break(link, HK_EPEER, "rank %u (%s) cannot be reached: %s", link->rank,
-				   link->where, what);
+		hk__tcp_link_break(link, HK_EPEER, "it cannot be reached: %s", what);
 		return;
 	}
 	*slot = link;
@@ -145,8 +204,11 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 	int fd = hk__tcp_connect(tcp, link, &done);
 
 	link->retry_at = 0;
+	link->answered = false;
 	if (fd < 0) {
-		hk__tcp_greet_again(link, strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
+		int error = errno;
+
+		hk__tcp_greet_again(link, error, strerror(error)); /* NOLINT(concurrency-*) */
 		return HK_OK;
 	}
 	enum hk_status status = greet_start(tcp, fd, GREET_CONNECT, &greet);
@@ -156,9 +218,11 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 	}
 	greet->link = link;
 	memcpy(greet->where, link->where, TCP_WHERE_MAX);
+	uint64_t now = hk__now_ns();
+	if (!link->silent_from)
+		link->silent_from = now;
 	/* How long a host that answers nothing is waited for. */
-	greet->late = hk__now_ns() +
-		      (tcp->spec.connect_timeout_ns ? tcp->spec.connect_timeout_ns : TRY_FOR_NS);
+	greet->late = now + try_for(link, true);
 	return HK_OK;
 }
 
@@ -221,7 +285,7 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 			return; /* no more of them, or nothing about this rank */
 		if (fd < 0)
 			continue;
-		hk__tcp_tune(fd);
+		hk__tcp_tune(fd, tcp->spec.silence_ns);
 		greet_make_room(tcp);
 		if (greet_accepted(tcp, fd, &addr) != HK_OK)
 			close(fd);
@@ -230,42 +294,80 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 
 /* ---- what is said ---- */
 
-/* It is not one of us, or not as it should be. */
-static void greet_refuse(struct tcp *tcp, struct tcp_greet *greet, const char *what)
+/* It is not one of us, or not as it should be; error: of the system, or 0. */
+static void greet_fail(struct tcp *tcp, struct tcp_greet *greet, int error, const char *what)
 {
-	struct tcp_link *link = greet->stage <= GREET_ANSWER ? greet->link : NULL;
+	struct tcp_link *link = greet->link;
 
 	greet_end(tcp, greet, false);
 	if (link) {
-		hk__tcp_greet_again(link, what);
+		hk__tcp_greet_again(link, error, what);
 		return;
 	}
+	if (greet->stage == GREET_PROBED)
+		return; /* it knows what it wanted to */
 	tcp->refused++;
 	hk__why(&tcp->base.why, HK_EDENIED, "rank %u turned %s away: %s", tcp->base.rank,
 		greet->where, what);
 }
 
-static void greet_up(struct tcp *tcp, struct tcp_greet *greet)
+static void greet_refuse(struct tcp *tcp, struct tcp_greet *greet, const char *what)
 {
-	struct tcp_link *link = greet->link;
-	bool connects = greet->stage == GREET_ANSWER;
+	greet_fail(tcp, greet, 0, what);
+}
+
+/* Who connected has proved itself. */
+static void greet_taken(struct tcp *tcp, struct tcp_greet *greet)
+{
+	struct tcp_link *link = hk__tcp_link_at(tcp, greet->rank, greet->index);
 	int fd = greet->fd;
 
-	if (link->state == LINK_UP || link->state == LINK_BROKEN) {
-		greet_refuse(tcp, greet, "there is such a connection already");
+	if (!link) {
+		greet_refuse(tcp, greet, "there is no memory for it");
 		return;
 	}
-	if (!connects)
-		memcpy(link->where, greet->where, TCP_WHERE_MAX);
+	if (hk__tcp_peer_is(link->peer, HK_NET_DEAD) || hk__tcp_peer_is(link->peer, HK_NET_LEFT)) {
+		greet_refuse(tcp, greet, "it is known to have ended");
+		return;
+	}
+	/* It knows better than this rank whether the old one still works. */
+	hk__tcp_peer_conclude(tcp, link->peer);
+	if (link->state == LINK_UP)
+		hk__tcp_link_break(link, HK_EPEER, "it has connected anew");
+	if (link->state == LINK_BROKEN)
+		link = hk__tcp_link_anew(link);
+	if (!link) {
+		greet_refuse(tcp, greet, "there is no memory for it");
+		return;
+	}
+	memcpy(link->where, greet->where, TCP_WHERE_MAX);
 	greet_end(tcp, greet, true);
-	hk__tcp_link_up(link, fd, !connects);
+	hk__tcp_link_up(link, fd, true);
+}
+
+/* Who accepted has. */
+static void greet_believed(struct tcp *tcp, struct tcp_greet *greet)
+{
+	struct tcp_link *link = greet->link;
+	int fd = greet->fd;
+
+	greet->link = NULL;
+	if (link->index == HK_NONE) {
+		greet_end(tcp, greet, false);
+		hk__tcp_peer_probed(link, "", true);
+		return;
+	}
+	greet_end(tcp, greet, true);
+	hk__tcp_link_up(link, fd, false);
 }
 
 /* Who connects has read hello: claims to be who it is. */
 static const char *greet_hello(struct tcp *tcp, struct tcp_greet *greet)
 {
-	struct wire_claim claim = { tcp->base.rank, greet->link->rank, greet->link->index,
-				    tcp->spec.conns };
+	struct wire_claim claim = { .rank = tcp->base.rank,
+				    .wants = greet->link->rank,
+				    .index = greet->link->index,
+				    .conns = tcp->spec.conns };
 	unsigned char *at = greet->out;
 
 	if (!wire_is_ours(greet->in))
@@ -296,18 +398,21 @@ static const char *greet_claim(struct tcp *tcp, struct tcp_greet *greet)
 	if (!hk__auth_holds(&greet->auth, HK__AUTH_CONNECTS,
 			    greet->in + WIRE_ABOUT_BYTES + HK__NONCE_BYTES))
 		return "it does not hold the job's key";
-	if (claim.wants != tcp->base.rank || claim.rank >= tcp->base.rank)
+	bool probes = claim.index == HK_NONE;
+	if (claim.wants != tcp->base.rank || claim.rank == tcp->base.rank ||
+	    claim.rank >= (probes ? tcp->base.n : tcp->base.rank))
 		return "it wants another rank";
-	if (claim.conns != tcp->spec.conns || claim.index >= tcp->spec.conns)
+	if (claim.conns != tcp->spec.conns || (!probes && claim.index >= tcp->spec.conns))
 		return "it has another number of connections";
-	greet->link = hk__tcp_link_at(tcp, claim.rank, claim.index);
-	if (!greet->link)
-		return "there is no memory for it";
+	if (claim.flags)
+		return "it wants what this rank does not know";
+	greet->rank = claim.rank;
+	greet->index = claim.index;
 	hk__auth_prove(&greet->auth, HK__AUTH_ACCEPTS, greet->out);
 	greet->out_sent = 0;
 	greet->out_len = WIRE_ANSWER_BYTES;
-	greet->in_need = WIRE_FRAME_BYTES;
-	greet->stage = GREET_UP;
+	greet->in_need = probes ? 1 : WIRE_FRAME_BYTES;
+	greet->stage = probes ? GREET_PROBED : GREET_UP;
 	return NULL;
 }
 
@@ -315,7 +420,6 @@ static const char *greet_claim(struct tcp *tcp, struct tcp_greet *greet)
 static void greet_next(struct tcp *tcp, struct tcp_greet *greet)
 {
 	const char *fault = NULL;
-	bool up = false;
 
 	greet->in_len = 0;
 	switch (greet->stage) {
@@ -323,23 +427,28 @@ static void greet_next(struct tcp *tcp, struct tcp_greet *greet)
 		fault = greet_hello(tcp, greet);
 		break;
 	case GREET_ANSWER:
-		up = hk__auth_holds(&greet->auth, HK__AUTH_ACCEPTS, greet->in);
-		fault = up ? NULL : "it does not hold the job's key";
+		if (hk__auth_holds(&greet->auth, HK__AUTH_ACCEPTS, greet->in))
+			greet_believed(tcp, greet);
+		else
+			fault = "it does not hold the job's key";
 		break;
 	case GREET_CLAIM:
 		fault = greet_claim(tcp, greet);
 		break;
 	case GREET_UP:
-		up = wire_get_frame(greet->in).type == WIRE_UP;
-		fault = up ? NULL : "it does not begin as it should";
+		if (wire_get_frame(greet->in).type == WIRE_UP)
+			greet_taken(tcp, greet);
+		else
+			fault = "it does not begin as it should";
+		break;
+	case GREET_PROBED:
+		fault = "it has nothing more to say";
 		break;
 	case GREET_CONNECT:
 		break;
 	}
 	if (fault)
 		greet_refuse(tcp, greet, fault);
-	else if (up)
-		greet_up(tcp, greet);
 }
 
 /* ---- moving ---- */
@@ -370,14 +479,19 @@ static bool greet_write(struct tcp *tcp, struct tcp_greet *greet)
 static bool greet_connected(struct tcp *tcp, struct tcp_greet *greet)
 {
 	socklen_t len = sizeof(int);
-	int error = 0;
+	int error = 0; /* of what was tried */
 
 	if (getsockopt(greet->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
 		error = errno;
 	if (error || hk__tcp_watch(tcp, greet->fd, EPOLLIN, &greet->source, false) != HK_OK) {
-		greet_refuse(tcp, greet, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+		error = error ? error : EIO;
+		greet_fail(tcp, greet, error, strerror(error)); /* NOLINT(concurrency-*) */
 		return false;
 	}
+	/* Its host answers, whatever its process does. */
+	greet->link->answered = true;
+	greet->link->silent_from = 0;
+	greet->link->refusals = 0;
 	greet->stage = GREET_HELLO;
 	greet->in_need = WIRE_HELLO_BYTES;
 	/* A rank that is busy elsewhere may let us wait: its system has taken us. */
@@ -415,14 +529,13 @@ static void retry_due(struct tcp *tcp, uint64_t now)
 {
 	for (size_t i = tcp->trying.count; i-- > 0;) {
 		struct tcp_link **trying = tcp->trying.items;
-		struct tcp_link *link = trying[i];
+		struct tcp_link *link = i < tcp->trying.count ? trying[i] : NULL;
 
-		if (link->retry_at > now)
+		if (!link || link->retry_at > now)
 			continue;
 		trying[i] = trying[--tcp->trying.count];
 		if (hk__tcp_greet_connect(link) != HK_OK)
-			hk__tcp_link_break(link, HK_ENOMEM, "no memory to reach rank %u (%s)",
-					   link->rank, link->where);
+			hk__tcp_greet_again(link, 0, "there is no memory to connect with");
 	}
 }
 
@@ -443,7 +556,8 @@ uint64_t hk__tcp_greet_timers(struct tcp *tcp, uint64_t now)
 		if (greet->late && greet->late <= now && greet->stage != GREET_CONNECT)
 			hk__tcp_greet_move(tcp, greet);
 		if (greet->fd >= 0 && greet->late && greet->late <= now)
-			greet_refuse(tcp, greet, "it took too long");
+			greet_fail(tcp, greet, greet->stage == GREET_CONNECT ? ETIMEDOUT : 0,
+				   "it took too long");
 		greet = after;
 	}
 	retry_due(tcp, now);

@@ -2,12 +2,15 @@
 /*
  * inside.h - what the files of the TCP transport share.
  *
- * A link is one connection between two ranks, from the moment it is wanted to
- * the end of the net: channels hold on to it. A greeting is a connection that
- * has not proved itself yet; when it has, its socket becomes the link's.
+ * A link is one connection between two ranks, from the moment it is wanted:
+ * channels hold on to it. One that broke stays so; the next channel to that
+ * rank gets a new one, and the old one goes when its channels have. A greeting
+ * is a connection that has not proved itself yet; when it has, its socket
+ * becomes the link's. A peer is another rank, with all that is known about it.
  *
  *	tcp.c    the net: opening, polling, sleeping, closing
  *	greet.c  connecting, accepting, proofs
+ *	peer.c   other ranks: left, lost or dead; notes
  *	link.c   links: up, broken, what is to be written
  *	read.c   what arrives: frames, and where messages land
  *	chan.c   channels: opening, closing, which is which
@@ -25,8 +28,11 @@
 #define TCP_CHANS_MAX 65536u	/* of a link, each way */
 #define TCP_WHERE_MAX 64u
 
+#define TCP_WHY_MAX 120u
+
 struct tcp;
 struct tcp_chan;
+struct tcp_link;
 
 /* What an event is about; first member of each. */
 struct tcp_source {
@@ -93,21 +99,32 @@ struct tcp_landing {
 struct tcp_link {
 	struct tcp_source source;
 	struct tcp *tcp;
+	struct tcp_peer *peer;
 	uint32_t rank;		/* of the peer */
-	uint32_t index;
+	uint32_t index;		/* HK_NONE: a probe, that only asks who is there */
 	enum tcp_link_state state;
 	int fd;
 	bool blocked;		/* the socket takes no more for now */
 	bool heard;		/* the peer has said UP */
 	bool deaf;		/* the peer takes no more for ever, but may have sent */
-	enum hk_status status;	/* of LINK_BROKEN, or deaf */
-	struct hk_why why;
+	bool bye;		/* the peer has said BYE */
+	int error;		/* of deaf */
+	enum hk_status status;	/* of LINK_BROKEN; HK_OK: the peer is being judged */
+	char why[TCP_WHY_MAX];	/* without who it is about */
 	char where[TCP_WHERE_MAX];
+	uint64_t wanted_since;	/* who accepts */
+	uint64_t silent_since;	/* what was sent last is not acknowledged; 0: all is */
+	uint64_t told_before;	/* notes, when it came up */
+	uint32_t chans;		/* that hold on to it */
+	struct tcp_link *retired_next;
 	/* who connects */
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
-	uint64_t failed_since;	/* 0: never */
-	uint32_t failed;	/* how often */
+	bool answered;		/* its host, to the attempt that is under way */
+	uint64_t silent_from;	/* it has not; 0: it has */
+	uint64_t failed_since;	/* attempts; 0: never */
+	uint64_t refused_since;	/* by the system of the peer's host; 0: not the last time */
+	uint32_t refusals;	/* in a row */
 	uint64_t retry_at;	/* 0: an attempt is under way, or none is wanted */
 	uint64_t backoff;
 	/* in */
@@ -125,6 +142,31 @@ struct tcp_link {
 	bool due;		/* enough of them to say so */
 	bool owes;		/* in tcp->owing */
 	struct tcp_link *owing_next;
+};
+
+/* ---- peers ---- */
+
+struct tcp_peer {
+	uint32_t rank;
+	uint32_t said;		/* 1 << HK_NET_LEFT, _LOST, _DEAD: found out */
+	uint32_t news;		/* of them, not reported yet */
+	bool in_news;
+	struct tcp_peer *news_next;
+	char why[TCP_WHY_MAX];	/* it is LOST */
+	uint64_t judge_at;	/* when it is lost, if nothing else is known; 0: it is not judged */
+	struct tcp_peer *judged_next;
+	struct tcp_link *probe;	/* NULL: none is under way */
+	uint64_t probed;	/* when the last one began */
+	uint64_t told;		/* notes up to here it was told */
+	struct tcp_link *links[HK_TCP_CONNS_MAX]; /* NULL: not used yet */
+};
+
+/* Notes of this rank, for those who connect later. */
+#define TCP_NOTES 256u
+
+struct tcp_note {
+	uint32_t len;
+	unsigned char bytes[HK_NOTE_MAX];
 };
 
 /* ---- channels ---- */
@@ -175,9 +217,16 @@ struct tcp {
 	struct tcp_source listens, timer, kick;
 	int epoll_fd, timer_fd, kick_fd, listen_fd;
 	struct sockaddr_storage from[2];	/* of the interface: IPv4, IPv6 */
-	struct tcp_link **links;	/* n * conns; NULL: not used yet */
+	struct tcp_peer **peers;	/* NULL: nothing to do with it yet */
 	struct hk__array up;		/* struct tcp_link *: those that are up */
 	struct hk__array trying;	/* struct tcp_link *: those to connect again */
+	struct hk__array awaited;	/* struct tcp_link *: those the peer is to make */
+	struct tcp_link *retired;	/* broken, and another one is in their place */
+	struct tcp_peer *judged;
+	struct tcp_peer *news;
+	struct tcp_note *notes;		/* the last TCP_NOTES; NULL: none yet */
+	uint64_t nnotes;		/* ever */
+	uint32_t look_at;		/* of up or awaited, which is watched next */
 	struct tcp_link *owing;
 	struct tcp_greet *greets;	/* newest first */
 	struct tcp_greet *greets_over;	/* to be freed when nobody looks at them */
@@ -210,7 +259,10 @@ void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE
 enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out[2]);
 /* Non-blocking, without delay; -1: errno says why. *done_out: it is there already. */
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
-void hk__tcp_tune(int fd);
+/* silence_ns: of the host, until the connection ends. */
+void hk__tcp_tune(int fd, uint64_t silence_ns);
+/* How long what was sent is not acknowledged, at most; 0: all of it is. */
+uint32_t hk__tcp_silent_ms(int fd);
 /* What epoll(7) is to say about a descriptor; add: for the first time. */
 enum hk_status hk__tcp_watch(const struct tcp *tcp, int fd, uint32_t events,
 			     struct tcp_source *source, bool add);
@@ -218,8 +270,9 @@ enum hk_status hk__tcp_watch(const struct tcp *tcp, int fd, uint32_t events,
 /* ---- greet.c ---- */
 
 enum hk_status hk__tcp_greet_connect(struct tcp_link *link);
-/* An attempt failed: another one in a while, or never again. */
-void hk__tcp_greet_again(struct tcp_link *link, const char *what);
+/* An attempt failed, of an error of the system or 0: another one in a while, or never again. */
+void hk__tcp_greet_again(struct tcp_link *link, int error, const char *what);
+void hk__tcp_greet_stop(struct tcp_link *link);	/* no attempt is under way any more */
 void hk__tcp_greet_accept(struct tcp *tcp);
 void hk__tcp_greet_move(struct tcp *tcp, struct tcp_greet *greet);
 /* What is late, and what is to be tried again; 0 or the time of the next such thing. */
@@ -232,24 +285,59 @@ void hk__tcp_greet_end_all(struct tcp *tcp);
 /* The link to a rank that a channel of that key uses; wanted from now on. */
 enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
 				struct tcp_link **link_out);
+/* The one of that index, used or not; NULL: no memory. */
 struct tcp_link *hk__tcp_link_at(struct tcp *tcp, uint32_t rank, uint32_t index);
+/* A new one in the place of one that is broken; NULL: no memory. */
+struct tcp_link *hk__tcp_link_anew(struct tcp_link *link);
+enum hk_status hk__tcp_link_create(struct tcp *tcp, struct tcp_peer *peer, uint32_t index,
+				   struct tcp_link **link_out);
 /* The socket, watched already, is the link's; heard: the peer has said UP. */
 void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard);
 /* It ended before the peer had said UP: as if it had never been. */
 void hk__tcp_link_reset(struct tcp_link *link);
+/* fmt: what it did or is, "it ..."; the peer is lost. */
 void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char *fmt, ...)
 	HK_PRINTF(3, 4);
+/* The peer hung up, error 0, or the system did: it left, or is judged. */
+void hk__tcp_link_end(struct tcp_link *link, int error);
 enum hk_status hk__tcp_link_status(struct tcp_link *link);	/* and net->why */
 void hk__tcp_link_destroy(struct tcp_link *link);
+void hk__tcp_link_sweep(struct tcp *tcp);	/* frees those that nobody uses */
 /* A frame of its own, to be written in its turn. */
 void hk__tcp_link_say(struct tcp_link *link, const struct wire_frame *frame,
 		      const struct wire_open *open);
+/* A note; early: ahead of messages. */
+void hk__tcp_link_note(struct tcp_link *link, const struct tcp_note *note, bool early);
 void hk__tcp_link_announce(struct tcp_link *link, const struct tcp_chan *chan);
 void hk__tcp_link_push(struct tcp_link *link, struct tcp_out *out);
 void hk__tcp_link_write(struct tcp_link *link);
 void hk__tcp_link_owe(struct tcp_chan *chan);
 void hk__tcp_link_forget(struct tcp_chan *chan);	/* owes nothing any more */
 void hk__tcp_credits_write(struct tcp *tcp, bool all);
+
+/* ---- peer.c ---- */
+
+struct tcp_peer *hk__tcp_peer_at(struct tcp *tcp, uint32_t rank);	/* NULL: no memory */
+bool hk__tcp_peer_is(const struct tcp_peer *peer, enum hk_net_what what);
+void hk__tcp_peer_left(struct tcp *tcp, struct tcp_peer *peer);
+void hk__tcp_peer_lost(struct tcp *tcp, struct tcp_peer *peer, const char *why);
+/* All links to it are broken then. */
+void hk__tcp_peer_dead(struct tcp *tcp, struct tcp_peer *peer);
+/* A connection to it ended: asks whether its process has. */
+void hk__tcp_peer_judge(struct tcp *tcp, struct tcp_peer *peer);
+void hk__tcp_peer_probe(struct tcp *tcp, struct tcp_peer *peer);
+void hk__tcp_peer_conclude(struct tcp *tcp, struct tcp_peer *peer); /* it lives: lost, if judged */
+/* A probe came to an end: the peer lives, or nobody says anything. */
+void hk__tcp_peer_probed(struct tcp_link *probe, const char *what, bool lives);
+/* Judgements that are due; 0 or the time of the next one. */
+uint64_t hk__tcp_peer_timers(struct tcp *tcp, uint64_t now);
+/* Reports what was found; from where the net's user expects it. */
+void hk__tcp_peer_report(struct tcp *tcp);
+/* A link is up: what was said before. */
+void hk__tcp_peer_greet(struct tcp_link *link);
+void hk__tcp_tell(struct hk_net *net, const void *note, uint32_t len);
+void hk__tcp_look_after(struct hk_net *net);
+void hk__tcp_peers_free(struct tcp *tcp);
 
 /* ---- read.c ---- */
 
@@ -272,6 +360,7 @@ enum hk_status hk__tcp_chan_send(struct hk_net *net, const struct hk_chan_spec *
 enum hk_status hk__tcp_chan_recv(struct hk_net *net, const struct hk_chan_spec *spec,
 				 struct hk_chan **chan_out);
 void hk__tcp_chan_close(struct hk_chan *base);
+void hk__tcp_cancel(struct hk_chan *base);
 
 /* ---- message.c ---- */
 

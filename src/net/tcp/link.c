@@ -20,8 +20,8 @@
 
 /* ---- links ---- */
 
-static enum hk_status link_create(struct tcp *tcp, uint32_t rank, uint32_t index,
-				  struct tcp_link **link_out)
+enum hk_status hk__tcp_link_create(struct tcp *tcp, struct tcp_peer *peer, uint32_t index,
+				   struct tcp_link **link_out)
 {
 	struct tcp_link *link = hk__mem_zalloc(tcp->alloc, 1, sizeof(*link));
 
@@ -29,7 +29,8 @@ static enum hk_status link_create(struct tcp *tcp, uint32_t rank, uint32_t index
 		return HK_ENOMEM;
 	link->source.is = TCP_LINKS;
 	link->tcp = tcp;
-	link->rank = rank;
+	link->peer = peer;
+	link->rank = peer->rank;
 	link->index = index;
 	link->fd = -1;
 	link->ask = TCP_IN_BYTES;
@@ -42,11 +43,26 @@ static enum hk_status link_create(struct tcp *tcp, uint32_t rank, uint32_t index
 
 struct tcp_link *hk__tcp_link_at(struct tcp *tcp, uint32_t rank, uint32_t index)
 {
-	struct tcp_link **at = &tcp->links[(size_t)rank * tcp->spec.conns + index];
+	struct tcp_peer *peer = hk__tcp_peer_at(tcp, rank);
 
-	if (!*at && link_create(tcp, rank, index, at) != HK_OK)
+	if (!peer || (!peer->links[index] &&
+		      hk__tcp_link_create(tcp, peer, index, &peer->links[index]) != HK_OK))
 		return NULL;
-	return *at;
+	return peer->links[index];
+}
+
+struct tcp_link *hk__tcp_link_anew(struct tcp_link *link)
+{
+	struct tcp *tcp = link->tcp;
+	struct tcp_link *another;
+
+	hk_assert(link->state == LINK_BROKEN);
+	if (hk__tcp_link_create(tcp, link->peer, link->index, &another) != HK_OK)
+		return NULL;
+	link->peer->links[link->index] = another;
+	link->retired_next = tcp->retired;
+	tcp->retired = link;
+	return another;
 }
 
 /* Of two ranks the lower one connects: there is never one connection too many. */
@@ -54,7 +70,20 @@ static enum hk_status link_want(struct tcp *tcp, struct tcp_link *link)
 {
 	if (link->state != LINK_UNUSED)
 		return HK_OK;
+	if (hk__tcp_peer_is(link->peer, HK_NET_DEAD) || hk__tcp_peer_is(link->peer, HK_NET_LEFT)) {
+		hk__tcp_link_break(link, HK_EPEER, "%s",
+				   hk__tcp_peer_is(link->peer, HK_NET_LEFT) ?
+					   "it has left the job" :
+					   "its process has ended");
+		return HK_OK;
+	}
 	if (tcp->base.rank > link->rank) {
+		struct tcp_link **slot = hk__array_push(&tcp->awaited);
+
+		if (!slot)
+			return HK_ENOMEM;
+		*slot = link;
+		link->wanted_since = hk__now_ns();
 		link->state = LINK_WANTED;
 		return HK_OK;
 	}
@@ -63,9 +92,10 @@ static enum hk_status link_want(struct tcp *tcp, struct tcp_link *link)
 	if (status != HK_OK)
 		return status;
 	hk__tcp_where(&link->addr, link->where);
+	link->state = LINK_WANTED;
 	status = hk__tcp_greet_connect(link);
-	if (status == HK_OK && link->state == LINK_UNUSED)
-		link->state = LINK_WANTED;
+	if (status != HK_OK)
+		link->state = LINK_UNUSED;
 	return status;
 }
 
@@ -76,10 +106,29 @@ enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
 		     key->context * 0x27d4eb2fu;
 	struct tcp_link *link = hk__tcp_link_at(tcp, key->peer, (x ^ x >> 15) % tcp->spec.conns);
 
+	/* What is over is over: it is another connection that may come. */
+	if (link && link->state == LINK_BROKEN && link->status != HK_OK &&
+	    !hk__tcp_peer_is(link->peer, HK_NET_DEAD) && !hk__tcp_peer_is(link->peer, HK_NET_LEFT))
+		link = hk__tcp_link_anew(link);
 	if (!link)
 		return HK_ENOMEM;
-	*link_out = link;
-	return link_want(tcp, link);
+	enum hk_status status = link_want(tcp, link);
+	if (status == HK_OK)
+		*link_out = link;
+	return status;
+}
+
+/* Takes a link out of up or awaited, where it may be. */
+static void links_remove(struct hk__array *array, const struct tcp_link *link)
+{
+	struct tcp_link **links = array->items;
+
+	for (size_t i = 0; i < array->count; i++) {
+		if (links[i] == link) {
+			links[i] = links[--array->count];
+			return;
+		}
+	}
 }
 
 void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
@@ -89,12 +138,12 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
 	struct tcp_link **slot = hk__array_push(&tcp->up);
 	const struct tcp_in_way *ways = link->in_ways.items;
 
+	links_remove(&tcp->awaited, link);
 	link->fd = fd;
 	if (slot)
 		*slot = link;
 	if (!slot || hk__tcp_watch(tcp, fd, EPOLLIN, &link->source, false) != HK_OK) {
-		hk__tcp_link_break(link, HK_ENOMEM, "no memory for the connection of rank %u (%s)",
-				   link->rank, link->where);
+		hk__tcp_link_break(link, HK_ENOMEM, "no memory for its connection");
 		return;
 	}
 	link->state = LINK_UP;
@@ -103,6 +152,7 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
 	for (size_t i = 0; i < link->in_ways.count; i++)
 		if (ways[i].chan)
 			hk__tcp_link_announce(link, ways[i].chan);
+	hk__tcp_peer_greet(link);
 	hk__tcp_link_write(link);
 }
 
@@ -133,15 +183,7 @@ static void link_unblock(struct tcp_link *link)
 
 static void link_close(struct tcp_link *link)
 {
-	struct tcp *tcp = link->tcp;
-	struct tcp_link **up = tcp->up.items;
-
-	for (size_t i = 0; i < tcp->up.count; i++) {
-		if (up[i] == link) {
-			up[i] = up[--tcp->up.count];
-			break;
-		}
-	}
+	links_remove(&link->tcp->up, link);
 	link_unblock(link);
 	if (link->fd >= 0)
 		close(link->fd);
@@ -157,42 +199,33 @@ void hk__tcp_link_reset(struct tcp_link *link)
 	link_drop_out(link);
 	link->held_len = 0;
 	link->deaf = false;
-	link->status = HK_OK;
+	link->peer->told = link->told_before;
 	/* Nobody has heard of a channel that was opened and closed meanwhile. */
 	for (size_t i = 0; i < link->in_ways.count; i++)
 		ways[i].closing = false;
-	hk__tcp_greet_again(link, "it hung up as soon as it was connected");
+	hk__tcp_greet_again(link, 0, "it hung up as soon as it was connected");
 }
 
 /* Nobody reads what was to be written; what the peer wrote may still be here. */
 static void link_deafen(struct tcp_link *link, int error)
 {
 	link->deaf = true;
-	if (link->heard) /* else it will be made again */
-		link->status =
-			hk__why(&link->why, HK_EPEER, "rank %u (%s) is gone: %s", link->rank,
-				link->where, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+	link->error = error;
 	if (link->blocked)
 		(void)hk__tcp_watch(link->tcp, link->fd, EPOLLIN, &link->source, false);
 	link_unblock(link);
 	link_drop_out(link);
 }
 
-void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char *fmt, ...)
+/* ---- the end of one ---- */
+
+static void link_shut(struct tcp_link *link)
 {
 	struct tcp_landing *in = &link->in;
-	va_list args;
 
-	if (link->state == LINK_BROKEN)
-		return;
-	if (link->status == HK_OK || status != HK_EPEER) {
-		va_start(args, fmt);
-		vsnprintf(link->why.text, sizeof(link->why.text), fmt, args);
-		va_end(args);
-		link->status = status;
-	}
-	link->tcp->base.why = link->why;
 	link->state = LINK_BROKEN;
+	hk__tcp_greet_stop(link);
+	links_remove(&link->tcp->awaited, link);
 	link_close(link);
 	if (in->buf)
 		hk__tcp_buf_put(in->chan->pool, in->buf);
@@ -200,12 +233,48 @@ void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char
 	link_drop_out(link);
 }
 
+void hk__tcp_link_break(struct tcp_link *link, enum hk_status status, const char *fmt, ...)
+{
+	char why[TCP_WHY_MAX];
+	va_list args;
+
+	if (link->status != HK_OK)
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	memcpy(link->why, why, sizeof(why));
+	link->status = status;
+	if (link->state != LINK_BROKEN)
+		link_shut(link);
+	(void)hk__tcp_link_status(link);
+	hk__tcp_peer_lost(link->tcp, link->peer, link->why);
+}
+
+void hk__tcp_link_end(struct tcp_link *link, int error)
+{
+	if (link->bye) {
+		hk__tcp_link_break(link, HK_EPEER, "it has left the job");
+		return;
+	}
+	if (error && error != ECONNRESET && error != EPIPE) {
+		hk__tcp_link_break(link, HK_EPEER, "it is out of reach: %s",
+				   strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
+		hk__tcp_peer_probe(link->tcp, link->peer);
+		return;
+	}
+	(void)snprintf(link->why, sizeof(link->why), "it has %s its connection",
+		       error ? "reset" : "closed");
+	link_shut(link);
+	hk__tcp_peer_judge(link->tcp, link->peer);
+}
+
 enum hk_status hk__tcp_link_status(struct tcp_link *link)
 {
 	if (__builtin_expect(link->status == HK_OK, 1))
 		return HK_OK;
-	link->tcp->base.why = link->why;
-	return link->status;
+	return hk__why(&link->tcp->base.why, link->status, "rank %u (%s): %s", link->rank,
+		       link->where, link->why);
 }
 
 void hk__tcp_link_destroy(struct tcp_link *link)
@@ -218,6 +287,35 @@ void hk__tcp_link_destroy(struct tcp_link *link)
 	hk__array_fini(&link->in_ways);
 	hk__array_fini(&link->out_ways);
 	hk__mem_free(alloc, link, 1, sizeof(*link));
+}
+
+/* Takes it out of those that owe slots. */
+static void link_disown(struct tcp_link *link)
+{
+	struct tcp_link **at = &link->tcp->owing;
+
+	while (link->owes && *at != link)
+		at = &(*at)->owing_next;
+	if (link->owes)
+		*at = link->owing_next;
+	link->owes = false;
+}
+
+void hk__tcp_link_sweep(struct tcp *tcp)
+{
+	struct tcp_link **at = &tcp->retired;
+
+	while (*at) {
+		struct tcp_link *link = *at;
+
+		if (link->chans) {
+			at = &link->retired_next;
+			continue;
+		}
+		*at = link->retired_next;
+		link_disown(link);
+		hk__tcp_link_destroy(link);
+	}
 }
 
 /* ---- the queue ---- */
@@ -237,7 +335,7 @@ static void link_push_early(struct tcp_link *link, struct tcp_out *out)
 {
 	struct tcp_out **at = &link->first;
 
-	if (*at && (*at)->sent)
+	if (*at && ((*at)->sent || wire_get_frame((*at)->head).type == WIRE_UP))
 		at = &(*at)->next;
 	out->next = *at;
 	*at = out;
@@ -255,7 +353,7 @@ static struct tcp_out *link_frame(struct tcp_link *link, const struct wire_frame
 	else
 		out = hk__mem_zalloc(tcp->alloc, 1, sizeof(*out));
 	if (!out) {
-		hk__tcp_link_break(link, HK_ENOMEM, "no memory to talk to rank %u", link->rank);
+		hk__tcp_link_break(link, HK_ENOMEM, "no memory to talk to it");
 		return NULL;
 	}
 	*out = (struct tcp_out){ 0 };
@@ -276,6 +374,23 @@ void hk__tcp_link_say(struct tcp_link *link, const struct wire_frame *frame,
 	if (open)
 		wire_put_open(out->head, open);
 	hk__tcp_link_push(link, out);
+}
+
+void hk__tcp_link_note(struct tcp_link *link, const struct tcp_note *note, bool early)
+{
+	struct wire_frame frame = { .type = WIRE_NOTE, .len = note->len };
+	struct tcp_out *out;
+
+	if (link->state != LINK_UP || link->deaf)
+		return;
+	out = link_frame(link, &frame);
+	if (!out)
+		return;
+	memcpy(out->head + WIRE_NOTE_AT, note->bytes, note->len);
+	if (early)
+		link_push_early(link, out);
+	else
+		hk__tcp_link_push(link, out);
 }
 
 void hk__tcp_link_announce(struct tcp_link *link, const struct tcp_chan *chan)
@@ -419,8 +534,7 @@ static void link_block(struct tcp_link *link, bool blocked)
 		return;
 	if (hk__tcp_watch(link->tcp, link->fd, EPOLLIN | (blocked ? EPOLLOUT : 0), &link->source,
 			  false) != HK_OK) {
-		hk__tcp_link_break(link, HK_EIO, "the connection of rank %u (%s) is not watched",
-				   link->rank, link->where);
+		hk__tcp_link_break(link, HK_EIO, "its connection cannot be watched");
 		return;
 	}
 	link->blocked = blocked;
@@ -441,6 +555,10 @@ void hk__tcp_link_write(struct tcp_link *link)
 
 		if (wrote < 0 && errno == EINTR)
 			continue;
+		if (wrote < 0 && errno == EFAULT) {
+			hk__tcp_link_break(link, HK_EIO, "what was lent to it is not there");
+			return;
+		}
 		if (wrote < 0 && errno != EAGAIN && errno != ENOBUFS) {
 			link_deafen(link, errno);
 			return;

@@ -12,6 +12,12 @@
 
 /* ---- who sends ---- */
 
+/* One that ended may not have said why yet. */
+static bool link_takes(const struct tcp_link *link)
+{
+	return link->state == LINK_UP && !link->deaf;
+}
+
 /* Whether a message could be sent now. */
 static enum hk_status chan_free(struct tcp_chan *chan, bool *free_out)
 {
@@ -27,7 +33,7 @@ static enum hk_status chan_free(struct tcp_chan *chan, bool *free_out)
 			return status;
 	}
 	*free_out = chan->id != HK_NONE && chan->out < chan->base.spec.slots &&
-		    (chan->link || chan->twin);
+		    (chan->link ? link_takes(chan->link) : chan->twin != NULL);
 	return HK_OK;
 }
 
@@ -85,7 +91,7 @@ void hk__tcp_post(struct hk_chan *base, uint32_t len, uint32_t kind)
 
 	hk_assert(buf);
 	chan->reserved = NULL;
-	if (chan->link ? chan->id == HK_NONE || chan->link->status != HK_OK : !chan->twin)
+	if (chan->link ? chan->id == HK_NONE || !link_takes(chan->link) : !chan->twin)
 		hk__tcp_buf_put(chan->pool, buf); /* the other end went away meanwhile */
 	else if (chan->link)
 		chan_write(chan, buf, buf->data, len, kind);

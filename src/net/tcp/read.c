@@ -25,7 +25,7 @@
 
 static void link_fault(struct tcp_link *link, const char *what)
 {
-	hk__tcp_link_break(link, HK_EIO, "rank %u (%s) %s", link->rank, link->where, what);
+	hk__tcp_link_break(link, HK_EIO, "it %s", what);
 }
 
 /* ---- where a message lands ---- */
@@ -38,8 +38,7 @@ static bool landing_place(struct tcp_link *link)
 		return true;
 	in->buf = hk__tcp_buf_get(link->tcp, in->chan->pool);
 	if (!in->buf) {
-		hk__tcp_link_break(link, HK_ENOMEM, "no memory for a message of rank %u",
-				   link->rank);
+		hk__tcp_link_break(link, HK_ENOMEM, "no memory for a message of it");
 		return false;
 	}
 	in->at = in->buf->data;
@@ -130,8 +129,7 @@ static void frame_open(struct tcp_link *link, const struct wire_frame *frame,
 	else if (frame->id == link->out_ways.count && frame->id < TCP_CHANS_MAX) {
 		way = hk__array_push(&link->out_ways);
 		if (!way) {
-			hk__tcp_link_break(link, HK_ENOMEM, "no memory for a channel to rank %u",
-					   link->rank);
+			hk__tcp_link_break(link, HK_ENOMEM, "no memory for a channel to it");
 			return;
 		}
 	}
@@ -189,6 +187,20 @@ static void frame_closed(struct tcp_link *link, const struct wire_frame *frame)
 	way->closing = false;
 }
 
+static void frame_note(struct tcp_link *link, const struct wire_frame *frame,
+		       const unsigned char *head)
+{
+	struct hk_net_event event = { .what = HK_NET_TOLD,
+				      .rank = link->rank,
+				      .note = head + WIRE_NOTE_AT,
+				      .len = frame->len };
+
+	if (frame->len > HK_NOTE_MAX)
+		link_fault(link, "sent a note that cannot be");
+	else
+		hk__net_report(&link->tcp->base, &event);
+}
+
 static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
 		      const unsigned char *head, size_t left)
 {
@@ -199,6 +211,7 @@ static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
 	switch (frame->type) {
 	case WIRE_UP:
 		link->heard = true;
+		link->backoff = link->failed_since = 0;
 		break;
 	case WIRE_OPEN:
 		frame_open(link, frame, head);
@@ -214,6 +227,13 @@ static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
 		break;
 	case WIRE_CLOSED:
 		frame_closed(link, frame);
+		break;
+	case WIRE_NOTE:
+		frame_note(link, frame, head);
+		break;
+	case WIRE_BYE:
+		link->bye = true;
+		hk__tcp_peer_left(link->tcp, link->peer);
 		break;
 	default:
 		link_fault(link, "sent what is no frame");
@@ -248,13 +268,10 @@ static void link_ended(struct tcp_link *link, ssize_t got)
 {
 	if (!link->heard)
 		hk__tcp_link_reset(link);
-	else if (got == 0)
-		hk__tcp_link_break(link, HK_EPEER, "rank %u (%s) has closed its connection",
-				   link->rank, link->where);
+	else if (link->deaf)
+		hk__tcp_link_end(link, link->error);
 	else
-		hk__tcp_link_break(link, HK_EPEER, "rank %u (%s) is gone: %s", link->rank,
-				   link->where,
-				   strerror(errno)); /* NOLINT(concurrency-mt-unsafe) */
+		hk__tcp_link_end(link, got == 0 ? 0 : errno);
 }
 
 /* Reads once, straight to its place what has one; false: no more is to be had. */

@@ -22,6 +22,7 @@
 #define TCP_FEW 4u	  /* connections that are read without asking first */
 #define TCP_NEWCOMERS 32u /* rounds between looks for who is new */
 #define TCP_EVENTS 32
+#define TCP_SILENCE_NS UINT64_C(4000000000)
 #define TCP_LINGER_NS UINT64_C(2000000000)
 #define TCP_LINGER_LOOK_NS UINT64_C(200000)
 
@@ -61,9 +62,12 @@ static void tcp_timers(struct tcp *tcp, bool sleeps)
 {
 	struct itimerspec at = { 0 };
 
-	if (!tcp->greets && !tcp->trying.count && !tcp->full_until)
+	if (!tcp->greets && !tcp->trying.count && !tcp->full_until && !tcp->judged)
 		return;
-	uint64_t next = hk__tcp_greet_timers(tcp, hk__now_ns());
+	uint64_t now = hk__now_ns(), next = hk__tcp_greet_timers(tcp, now);
+	uint64_t judged = hk__tcp_peer_timers(tcp, now);
+	if (judged && (!next || judged < next))
+		next = judged;
 	hk__tcp_greet_sweep(tcp);
 	if (!sleeps || !next)
 		return;
@@ -102,6 +106,9 @@ static enum hk_status tcp_look(struct tcp *tcp, uint64_t timeout_ns)
 	hk__tcp_greet_sweep(tcp);
 	/* What came up after the caller had armed is to wake it too. */
 	tcp_timers(tcp, tcp->armed);
+	hk__tcp_peer_report(tcp);
+	if (tcp->retired)
+		hk__tcp_link_sweep(tcp);
 	return HK_OK;
 }
 
@@ -115,7 +122,10 @@ static enum hk_status tcp_poll(struct hk_net *net)
 	if (tcp->up.count > TCP_FEW || tcp->nblocked)
 		return tcp_look(tcp, 0);
 	for (size_t i = tcp->up.count; i-- > 0;)
-		hk__tcp_read(((struct tcp_link **)tcp->up.items)[i]);
+		if (i < tcp->up.count) /* one may end with another */
+			hk__tcp_read(((struct tcp_link **)tcp->up.items)[i]);
+	if (__builtin_expect(tcp->news != NULL, 0))
+		hk__tcp_peer_report(tcp);
 	if (tcp->round % TCP_NEWCOMERS == 0 || !tcp->up.count)
 		return tcp_look(tcp, 0);
 	return HK_OK;
@@ -159,23 +169,6 @@ static void tcp_kick(struct hk_net *net)
 	(void)!write(tcp_of(net)->kick_fd, &one, sizeof(one)); /* a full one is readable too */
 }
 
-/* ---- beside messages ---- */
-
-static void tcp_cancel(struct hk_chan *chan)
-{
-	(void)chan;
-}
-
-static void tcp_tell(struct hk_net *net, const void *note, uint32_t len)
-{
-	(void)net, (void)note, (void)len;
-}
-
-static void tcp_watch(struct hk_net *net)
-{
-	(void)net;
-}
-
 /* ---- the end ---- */
 
 /* Whether anything is still on its way out. */
@@ -185,6 +178,8 @@ static bool tcp_unsent(const struct tcp *tcp)
 		const struct tcp_link *link = ((struct tcp_link **)tcp->up.items)[i];
 		int unacked = 0;
 
+		if (link->deaf)
+			continue;
 		if (link->first || (ioctl(link->fd, SIOCOUTQ, &unacked) == 0 && unacked > 0))
 			return true;
 	}
@@ -198,9 +193,15 @@ static bool tcp_unsent(const struct tcp *tcp)
  */
 static void tcp_linger(struct tcp *tcp)
 {
+	static const struct wire_frame bye = { .type = WIRE_BYE };
 	uint64_t deadline = hk__now_ns() + TCP_LINGER_NS;
 
-	hk__tcp_credits_write(tcp, true);
+	for (size_t i = tcp->up.count; i-- > 0;) {
+		struct tcp_link *link = ((struct tcp_link **)tcp->up.items)[i];
+
+		hk__tcp_link_say(link, &bye, NULL);
+		hk__tcp_link_write(link);
+	}
 	while (tcp_unsent(tcp) && hk__now_ns() < deadline) {
 		tcp->round++;
 		if (tcp_look(tcp, TCP_LINGER_LOOK_NS) != HK_OK)
@@ -232,8 +233,9 @@ static void tcp_free(struct tcp *tcp)
 	}
 	hk__array_fini(&tcp->up);
 	hk__array_fini(&tcp->trying);
-	hk__mem_free(alloc, tcp->links, (size_t)tcp->base.n * tcp->spec.conns,
-		     sizeof(struct tcp_link *));
+	hk__array_fini(&tcp->awaited);
+	hk__mem_free(alloc, tcp->notes, TCP_NOTES, sizeof(*tcp->notes));
+	hk__mem_free(alloc, tcp->peers, tcp->base.n, sizeof(struct tcp_peer *));
 	if (tcp->epoll_fd >= 0)
 		close(tcp->epoll_fd);
 	if (tcp->timer_fd >= 0)
@@ -246,13 +248,11 @@ static void tcp_free(struct tcp *tcp)
 static void tcp_close(struct hk_net *net)
 {
 	struct tcp *tcp = tcp_of(net);
-	size_t nlinks = (size_t)net->n * tcp->spec.conns;
 
+	net->event = NULL; /* who was told may be gone already */
 	tcp_linger(tcp);
 	hk__tcp_greet_end_all(tcp);
-	for (size_t i = 0; i < nlinks; i++)
-		if (tcp->links[i])
-			hk__tcp_link_destroy(tcp->links[i]);
+	hk__tcp_peers_free(tcp);
 	close(tcp->listen_fd);
 	tcp_free(tcp);
 }
@@ -266,7 +266,7 @@ static const struct hk_net_ops tcp_ops = {
 	.chan_send = hk__tcp_chan_send,
 	.chan_recv = hk__tcp_chan_recv,
 	.chan_close = hk__tcp_chan_close,
-	.cancel = tcp_cancel,
+	.cancel = hk__tcp_cancel,
 	.reserve = hk__tcp_reserve,
 	.post = hk__tcp_post,
 	.lendable = hk__tcp_lendable,
@@ -280,8 +280,8 @@ static const struct hk_net_ops tcp_ops = {
 	.arm = tcp_arm,
 	.disarm = tcp_disarm,
 	.kick = tcp_kick,
-	.tell = tcp_tell,
-	.watch = tcp_watch,
+	.tell = hk__tcp_tell,
+	.watch = hk__tcp_look_after,
 };
 
 uint64_t hk__tcp_refused(const struct hk_net *net)
@@ -291,9 +291,8 @@ uint64_t hk__tcp_refused(const struct hk_net *net)
 
 static enum hk_status tcp_set_up(struct tcp *tcp)
 {
-	tcp->links = hk__mem_zalloc(tcp->alloc, (size_t)tcp->base.n * tcp->spec.conns,
-				    sizeof(struct tcp_link *));
-	if (!tcp->links)
+	tcp->peers = hk__mem_zalloc(tcp->alloc, tcp->base.n, sizeof(struct tcp_peer *));
+	if (!tcp->peers)
 		return HK_ENOMEM;
 	tcp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	tcp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -324,6 +323,7 @@ enum hk_status hk__tcp_open(const struct hk_tcp_spec *spec, struct hk_net **net_
 	tcp->base = (struct hk_net){ .ops = &tcp_ops, .rank = spec->rank, .n = spec->n };
 	tcp->spec = *spec;
 	tcp->spec.conns = spec->conns ? spec->conns : 1;
+	tcp->spec.silence_ns = spec->silence_ns ? spec->silence_ns : TCP_SILENCE_NS;
 	tcp->alloc = alloc;
 	tcp->listens.is = TCP_LISTENS;
 	tcp->timer.is = TCP_TIMER;
@@ -333,6 +333,7 @@ enum hk_status hk__tcp_open(const struct hk_tcp_spec *spec, struct hk_net **net_
 	tcp->round = 1;
 	hk__array_init(&tcp->up, alloc, sizeof(struct tcp_link *));
 	hk__array_init(&tcp->trying, alloc, sizeof(struct tcp_link *));
+	hk__array_init(&tcp->awaited, alloc, sizeof(struct tcp_link *));
 	enum hk_status status = tcp_set_up(tcp);
 	if (status != HK_OK) {
 		tcp_free(tcp);

@@ -29,6 +29,8 @@ struct hk_tcp_spec {
 	uint32_t conns;		/* between two ranks, the same on all; 0: 1 */
 	/* A rank that has taken no connection for so long is gone; 0: 30 s. */
 	uint64_t connect_timeout_ns;
+	/* A host that has not answered for so long is out of reach; 0: 4 s. */
+	uint64_t silence_ns;
 	const char *iface;	/* connects from its address; NULL: the system chooses */
 	const struct hk_alloc *alloc;
 };

@@ -5,8 +5,9 @@
  * First the greeting, in pieces of fixed size:
  *
  *	accepts  -> hello    magic, version, nonce
- *	connects -> claim    magic, version, own rank, wanted rank, connection,
- *	                     connections of a pair, nonce, proof
+ *	connects -> claim    magic, version, own rank, wanted rank, connection
+ *	                     (none: only to see who is there), connections of a
+ *	                     pair, flags, nonce, proof
  *	accepts  -> answer   proof
  *
  * then frames both ways: a line of 64 bytes, and behind DATA the message. A line
@@ -21,22 +22,26 @@
  *	CREDIT  receiver to sender: `len` messages were released
  *	CLOSE   receiver to sender: the channel is closed; what comes is dropped
  *	CLOSED  sender to receiver: nothing comes any more, `id` may be used again
+ *	NOTE    a note of `len` bytes, in the line itself
+ *	BYE     this side has sent its last message: the end is no accident
  */
 #ifndef HK_NET_TCP_WIRE_H
 #define HK_NET_TCP_WIRE_H
 
 #include "net/auth.h"
+#include "net/net.h"
 
 #define WIRE_MAGIC 0x686b7463u	/* "hktc" */
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 
-#define WIRE_ABOUT_BYTES 24u	/* what a proof is about: the numbers of a claim */
+#define WIRE_ABOUT_BYTES 28u	/* what a proof is about: the numbers of a claim */
 #define WIRE_HELLO_BYTES (8u + HK__NONCE_BYTES)
 #define WIRE_CLAIM_BYTES (WIRE_ABOUT_BYTES + HK__NONCE_BYTES + HK__PROOF_BYTES)
 #define WIRE_ANSWER_BYTES ((unsigned)HK__PROOF_BYTES)
 
 #define WIRE_FRAME_BYTES 64u
 #define WIRE_OPEN_AT 12u	/* where in a frame the rest of an OPEN is */
+#define WIRE_NOTE_AT 12u	/* and the bytes of a NOTE */
 
 enum wire_type {
 	WIRE_UP = 1,
@@ -44,14 +49,16 @@ enum wire_type {
 	WIRE_DATA,
 	WIRE_CREDIT,
 	WIRE_CLOSE,
-	WIRE_CLOSED
+	WIRE_CLOSED,
+	WIRE_NOTE,
+	WIRE_BYE
 };
 
 struct wire_frame {
 	uint32_t type;
 	uint32_t kind;		/* of a message */
 	uint32_t id;		/* of a channel */
-	uint32_t len;		/* of a message; of CREDIT: how many */
+	uint32_t len;		/* of a message or a note; of CREDIT: how many */
 };
 
 /* The rest of an OPEN. */
@@ -63,8 +70,9 @@ struct wire_open {
 struct wire_claim {
 	uint32_t rank;
 	uint32_t wants;
-	uint32_t index;
+	uint32_t index;		/* HK_NONE: a probe */
 	uint32_t conns;
+	uint32_t flags;
 };
 
 static inline void wire_put(unsigned char *at, uint32_t x)
@@ -117,6 +125,7 @@ static inline struct wire_open wire_get_open(const unsigned char frame[WIRE_FRAM
 }
 
 _Static_assert(WIRE_OPEN_AT + 5 * 4 <= WIRE_FRAME_BYTES, "an OPEN fits a frame");
+_Static_assert(WIRE_NOTE_AT + HK_NOTE_MAX <= WIRE_FRAME_BYTES, "a NOTE fits a frame");
 
 /* Magic and version, at the head of hello and claim. */
 static inline void wire_put_magic(unsigned char at[8])
@@ -138,12 +147,13 @@ static inline void wire_put_about(unsigned char at[WIRE_ABOUT_BYTES],
 	wire_put(at + 12, claim->wants);
 	wire_put(at + 16, claim->index);
 	wire_put(at + 20, claim->conns);
+	wire_put(at + 24, claim->flags);
 }
 
 static inline struct wire_claim wire_get_about(const unsigned char at[WIRE_ABOUT_BYTES])
 {
 	return (struct wire_claim){ wire_get(at + 8), wire_get(at + 12), wire_get(at + 16),
-				    wire_get(at + 20) };
+				    wire_get(at + 20), wire_get(at + 24) };
 }
 
 #endif
