@@ -7,8 +7,6 @@
 #include "net/fixture.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #define CHANS 4u
 #define SLOT_BYTES 150000u
@@ -58,7 +56,6 @@ struct end {
 };
 
 struct rank {
-	pthread_t thread;
 	struct hk_net *net;
 	uint32_t rank, peer, messages;
 	uint64_t random;
@@ -139,7 +136,10 @@ static void rank_sleep(struct rank *rank, bool by_descriptor, bool *armed)
 		return;
 	}
 	struct pollfd fd = { .fd = rank->net->ops->arm(rank->net), .events = POLLIN };
-	CHECK(fd.fd >= 0);
+	if (fd.fd < 0) {
+		CHECK_EQ(hk__net_wait(rank->net, TIMEOUT_NS), HK_OK);
+		return;
+	}
 	if (*armed)
 		CHECK_EQ(poll(&fd, 1, (int)(TIMEOUT_NS / 1000000)), 1);
 	*armed = !*armed;
@@ -167,7 +167,7 @@ static void rank_move(struct rank *rank, bool by_descriptor)
 		if (!moved)
 			rank_sleep(rank, by_descriptor, &armed);
 		else if (first % 499 == 0)
-			usleep(200); /* the peer finds time to fall asleep */
+			fixture_pause(); /* the peer finds time to fall asleep */
 	}
 }
 
@@ -206,10 +206,7 @@ static void soak(uint32_t messages, uint64_t how)
 			ranks[r].in[c].memory = fixture_memory(r, SLOT_BYTES);
 		}
 	}
-	for (uint32_t r = 0; r < 2; r++)
-		CHECK_EQ(pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
-	for (uint32_t r = 0; r < 2; r++)
-		CHECK_EQ(pthread_join(ranks[r].thread, NULL), 0);
+	fixture_run(2, rank_main, (void *[]){ &ranks[0], &ranks[1] });
 	for (uint32_t r = 0; r < 2; r++) {
 		for (uint32_t c = 0; c < CHANS; c++) {
 			hk__chan_close(ranks[r].out[c].chan);
@@ -247,13 +244,12 @@ TEST(soak_of_both)
 
 #define LAST_MESSAGES 8u
 
-static void *send_and_end(void *ctx)
+static void send_and_end(void)
 {
 	struct hk_chan_spec spec = { { 1, 0, 0, 1 }, LAST_MESSAGES, SLOT_BYTES };
 	struct hk_chan *chan;
 	void *slot;
 
-	(void)ctx;
 	CHECK_EQ(hk__chan_open_send(nets[0], &spec, &chan), HK_OK);
 	for (uint32_t i = 0; i < LAST_MESSAGES;) {
 		CHECK_EQ(hk__net_poll(nets[0]), HK_OK);
@@ -269,19 +265,12 @@ static void *send_and_end(void *ctx)
 	hk__chan_close(chan);
 	hk__net_close(nets[0]);
 	nets[0] = NULL;
-	return NULL;
 }
 
-TEST(what_was_posted_arrives_after_the_end)
+static void receive_to_the_end(struct hk_chan *chan)
 {
-	struct hk_chan_spec spec = { { 0, 0, 0, 1 }, LAST_MESSAGES, SLOT_BYTES };
 	struct hk_message message;
-	struct hk_chan *chan;
-	pthread_t sender;
 
-	fixture_open(2, nets);
-	CHECK_EQ(hk__chan_open_recv(nets[1], &spec, &chan), HK_OK);
-	CHECK_EQ(pthread_create(&sender, NULL, send_and_end, NULL), 0);
 	for (uint32_t i = 0; i < LAST_MESSAGES;) {
 		CHECK_EQ(hk__net_poll(nets[1]), HK_OK);
 		CHECK_EQ(hk__chan_peek(chan, &message), HK_OK);
@@ -289,8 +278,8 @@ TEST(what_was_posted_arrives_after_the_end)
 			CHECK_EQ(hk__net_wait(nets[1], TIMEOUT_NS), HK_OK);
 			continue;
 		}
-		if (i == 0)
-			usleep(20000); /* it has posted all, and is ending */
+		for (int pause = 0; i == 0 && pause < 100; pause++)
+			fixture_pause(); /* it has posted all, and is ending */
 		CHECK_EQ(message.len, SLOT_BYTES);
 		for (uint32_t k = 0; k < SLOT_BYTES; k++)
 			if (((const unsigned char *)message.data)[k] !=
@@ -299,7 +288,25 @@ TEST(what_was_posted_arrives_after_the_end)
 		CHECK_EQ(hk__chan_release(chan), HK_OK);
 		i++;
 	}
-	CHECK_EQ(pthread_join(sender, NULL), 0);
+}
+
+static void *end_main(void *ctx)
+{
+	if (ctx)
+		receive_to_the_end(ctx);
+	else
+		send_and_end();
+	return NULL;
+}
+
+TEST(what_was_posted_arrives_after_the_end)
+{
+	struct hk_chan_spec spec = { { 0, 0, 0, 1 }, LAST_MESSAGES, SLOT_BYTES };
+	struct hk_chan *chan;
+
+	fixture_open(2, nets);
+	CHECK_EQ(hk__chan_open_recv(nets[1], &spec, &chan), HK_OK);
+	fixture_run(2, end_main, (void *[]){ NULL, chan });
 	hk__chan_close(chan);
 	fixture_close(2, nets);
 }

@@ -26,4 +26,9 @@ void fixture_clear(void);
 /* Memory of a rank that it may lend, until the fixture is closed. */
 void *fixture_memory(uint32_t rank, size_t bytes);
 
+/* run(ctxs[r]) for every rank at once; returns when all have. */
+void fixture_run(uint32_t n, void *(*run)(void *ctx), void **ctxs);
+/* A rank does something else for a while. */
+void fixture_pause(void);
+
 #endif
