@@ -248,7 +248,7 @@ static enum hk_status request_fill(struct hk_request *request, struct hk_group *
 					   .type = asked->type,
 					   .op = asked->op,
 					   .factor = opts->factor,
-					   .slice_min = group->slice_min,
+					   .slice_min = group->world->slice_min,
 					   .in_counts = asked->in_counts,
 					   .out_counts = asked->out_counts };
 	if (asked->in_counts && group->n == 1)
@@ -365,7 +365,7 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 	for (uint32_t look = 0; look < world->looks; look++) {
 		bool moved;
 
-		if (world->tcp && hk__net_poll(world->net) != HK_OK)
+		if (world->polls && hk__net_poll(world->net) != HK_OK)
 			break; /* the long way says why */
 		status = hk__program_poll(program, &moved);
 		if (status != HK_INPROGRESS)

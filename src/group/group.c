@@ -117,9 +117,8 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	group->chans.net = world->net;
 	group->chans.context = spec->context;
 	group->chans.ranks = spec->ranks;
-	group->chans.slots = WORLD_SLOTS;
-	group->chans.slot_bytes = world->shm ? WORLD_SLOT_BYTES : WORLD_SLOT_BYTES_TCP;
-	group->slice_min = world->tcp ? SLICE_MIN_TCP : SLICE_MIN_SHM;
+	group->chans.slots = world->slots;
+	group->chans.slot_bytes = world->slot_bytes;
 	if (group_find_nodes(group) != HK_OK) {
 		group_destroy(group);
 		return HK_ENOMEM;
@@ -321,6 +320,17 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 	}
 	hk__mem_free(opts.alloc, worlds, nranks, sizeof(void *));
 	return status;
+}
+
+enum hk_status hk__group_over(const struct hk__world_spec *world_spec,
+			      const struct hk__world_over *over, struct hk_group **group_out)
+{
+	struct group_spec spec = { .rank = over->net->rank,
+				   .n = over->net->n,
+				   .timeout_ns = world_spec->timeout_ns };
+	enum hk_status status = hk__world_create_over(world_spec, over, &spec.world);
+
+	return status == HK_OK ? group_make(&spec, group_out) : status;
 }
 
 /* ---- splitting ---- */

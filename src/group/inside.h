@@ -61,8 +61,11 @@ struct hk__world {
 	void *board;			/* of the ranks of this host */
 	bool *is_near;			/* by rank */
 	uint32_t *node;			/* by rank */
-	struct hk_net *shm, *tcp, *mux;
+	struct hk_net *shm, *tcp, *mux, *given;
 	struct hk_net *net;		/* the one of them to use */
+	bool polls;			/* it moves nothing unless it is polled */
+	uint32_t slots, slot_bytes;	/* of channels */
+	uint32_t slice_min;		/* bytes of a message worth its own trouble */
 	struct hk__heap heap;
 	uint32_t looks;			/* of a call that began the short way, in vain */
 	uint32_t spins, yields;
@@ -109,6 +112,15 @@ enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__bo
 				struct hk_why *why, struct hk__world **world_out);
 enum hk_status hk__world_create_threads(const struct hk__world_spec *spec, uint32_t n,
 					struct hk_why *why, struct hk__world **worlds_out);
+/* Over any net, which becomes the world's own, even if this fails; no bootstrap. */
+struct hk__world_over {
+	struct hk_net *net;
+	const uint32_t *nodes;		/* by rank; NULL: all of one */
+	uint32_t slots, slot_bytes;
+};
+enum hk_status hk__world_create_over(const struct hk__world_spec *spec,
+				     const struct hk__world_over *over,
+				     struct hk__world **world_out);
 void hk__world_unref(struct hk__world *world);
 /* Takes what a net has to say about its last failure; "" if nothing. */
 void hk__world_why(struct hk__world *world, struct hk_why *why_out);
@@ -249,7 +261,6 @@ struct hk_group {
 	struct hk_fabric *fabric;
 	struct hk__fabric_view view;
 	struct hk__chans chans;
-	uint32_t slice_min;		/* bytes of a message worth its own trouble */
 	struct hk__array bound;		/* struct hk__bound */
 	struct hk__array proved;	/* const struct hk_plan *: of callers */
 	/* Algorithms chosen so far, by collective and size; names of the library. */
@@ -329,7 +340,10 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 /* Formats the reason into the group's why and returns status, for `return`. */
 #define hk__group_refuse(group, status, ...) hk__why(&(group)->why, status, __VA_ARGS__)
 
-/* group.c: a group of some ranks of the world, which become its own */
+/* group.c: a group of all ranks of a world over any net; not collective */
+enum hk_status hk__group_over(const struct hk__world_spec *spec,
+			      const struct hk__world_over *over, struct hk_group **group_out);
+/* A group of some ranks of the world, which become its own. */
 enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t n, uint32_t rank,
 			       uint32_t context, struct hk_group **group_out);
 

@@ -59,6 +59,7 @@ void hk__world_unref(struct hk__world *world)
 	hk__net_close(world->mux);
 	hk__net_close(world->tcp);
 	hk__net_close(world->shm);
+	hk__net_close(world->given);
 	for (uint32_t r = 0; !world->commons && world->segments && r < world->n; r++)
 		hk__shm_segment_unmap(world->segments[r], world->segment_bytes);
 	if (!world->commons) {
@@ -80,7 +81,7 @@ void hk__world_unref(struct hk__world *world)
 
 void hk__world_why(struct hk__world *world, struct hk_why *why_out)
 {
-	struct hk_net *nets[] = { world->mux, world->tcp, world->shm };
+	struct hk_net *nets[] = { world->mux, world->tcp, world->shm, world->given };
 
 	why_out->text[0] = '\0';
 	for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
@@ -203,6 +204,18 @@ static enum hk_status world_open_tcp(struct hk__world *world, const struct hk__w
 	return HK_OK;
 }
 
+static void world_use(struct hk__world *world, const struct hk__world_spec *opts,
+		      struct hk_net *net)
+{
+	world->net = net;
+	world->watch_ns = opts->watch_ns;
+	world->silence_ns = opts->silence_ns;
+	if (net) {
+		net->event = hk__health_event;
+		net->event_ctx = world;
+	}
+}
+
 static enum hk_status world_open_nets(struct hk__world *world, const struct hk__world_spec *opts,
 				      bool shares, size_t heap_at, struct hk_why *why)
 {
@@ -223,14 +236,12 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 
 		status = hk__mux_open(&spec, &world->mux);
 	}
-	world->net = world->mux ? world->mux : world->tcp ? world->tcp : world->shm;
-	world->watch_ns = opts->watch_ns;
-	world->silence_ns = opts->silence_ns;
-	if (world->net) {
-		world->net->event = hk__health_event;
-		world->net->event_ctx = world;
-	}
+	world->slots = WORLD_SLOTS;
+	world->slot_bytes = world->shm ? WORLD_SLOT_BYTES : WORLD_SLOT_BYTES_TCP;
+	world->slice_min = world->tcp ? SLICE_MIN_TCP : SLICE_MIN_SHM;
+	world_use(world, opts, world->mux ? world->mux : world->tcp ? world->tcp : world->shm);
 	if (world->tcp) {
+		world->polls = true;
 		/* A look at sockets is a system call: it may as well give the core away. */
 		world->looks = 8;
 		world->spins = 8;
@@ -320,6 +331,32 @@ enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__bo
 		hk__world_unref(world);
 		return status;
 	}
+	*world_out = world;
+	return HK_OK;
+}
+
+/* Nobody looks twice: a net that is given says by itself how long looks and sleep take. */
+enum hk_status hk__world_create_over(const struct hk__world_spec *spec,
+				     const struct hk__world_over *over,
+				     struct hk__world **world_out)
+{
+	struct hk__world *world = world_alloc(spec->alloc, over->net->rank, over->net->n);
+
+	if (!world) {
+		hk__net_close(over->net);
+		return HK_ENOMEM;
+	}
+	world->given = over->net;
+	world->polls = true;
+	world->looks = 1;
+	world->crowd = 1;
+	world->slots = over->slots;
+	world->slot_bytes = world->slice_min = over->slot_bytes;
+	for (uint32_t r = 0; r < world->n; r++) {
+		world->node[r] = over->nodes ? over->nodes[r] : 0;
+		world->is_near[r] = !over->nodes || over->nodes[r] == over->nodes[world->rank];
+	}
+	world_use(world, spec, over->net);
 	*world_out = world;
 	return HK_OK;
 }
