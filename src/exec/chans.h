@@ -12,6 +12,8 @@
 
 #include "net/net.h"
 
+struct hk__trace;
+
 struct hk__chans {
 	struct hk_net *net;		/* borrowed */
 	uint32_t context;		/* of the group; unique between any two of its ranks */
@@ -19,6 +21,8 @@ struct hk__chans {
 	uint32_t slots;
 	uint32_t slot_bytes;
 	const struct hk_alloc *alloc;
+	struct hk__trace *trace;	/* what its programs do is written there; mostly NULL */
+	uint64_t number;		/* of the operation, for the trace */
 	struct hk__array open;		/* struct hk_chan * */
 	struct hk__hash index;
 };

@@ -278,6 +278,7 @@ static enum hk_status cargo_receive(const struct hk__program *program,
 		return status;
 	if (!message.data)
 		return HK_INPROGRESS;
+	bound->from->bytes = message.len;
 	cargo->in_wide = message.kind == KIND_WIDE;
 	size_t size = cargo->in_wide ? program->room_size : program->size;
 	if (message.len < head || (message.len - head) % size || (cargo->in_wide && !program->wide))
@@ -410,9 +411,10 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	/* Nothing goes on that was made of what its sender took back. */
 	if (bound->from)
 		status = hk__chan_release(bound->from);
-	if (status == HK_OK && slot)
-		hk__chan_post(bound->to, (uint32_t)(cargo.out - (char *)slot),
-			      cargo.out_wide ? KIND_WIDE : KIND_PLAIN);
+	if (status == HK_OK && slot) {
+		bound->to->bytes = (uint32_t)(cargo.out - (char *)slot);
+		hk__chan_post(bound->to, bound->to->bytes, cargo.out_wide ? KIND_WIDE : KIND_PLAIN);
+	}
 	return status;
 }
 
@@ -432,6 +434,7 @@ static enum hk_status step_take(const struct hk__program *program, struct bound_
 
 	if (status != HK_OK || !done)
 		return status == HK_OK ? HK_INPROGRESS : status;
+	bound->from->bytes = message.len;
 	bool wide = message.kind == KIND_WIDE;
 	size_t size = wide ? program->room_size : program->size;
 	if ((wide && !dst.held) || message.len % size ||
@@ -467,6 +470,7 @@ static enum hk_status step_lend(const struct hk__program *program, const struct 
 	if (!step_may_lend(program, bound, piece.at, bytes))
 		return HK_OK;
 	*lent_out = true;
+	bound->to->bytes = bytes;
 	enum hk_status status = hk__chan_lend(bound->to, piece.at, bytes,
 					      piece.wide ? KIND_WIDE : KIND_PLAIN, &done);
 	return status == HK_OK && !done ? HK_INPROGRESS : status;
@@ -493,6 +497,7 @@ static enum hk_status step_send(const struct hk__program *program, const struct 
 		hk__stream(slot, piece.at, bytes);
 	else if (bytes)
 		memcpy(slot, piece.at, bytes);
+	bound->to->bytes = bytes;
 	hk__chan_post(bound->to, bytes, piece.wide ? KIND_WIDE : KIND_PLAIN);
 	return HK_OK;
 }
@@ -564,8 +569,11 @@ static enum hk_status lane_run(struct hk__program *program, struct bound_lane *l
 {
 	for (uint32_t turn = 0; turn < LANE_TURN && lane->slice < program->nslices && lane->nsteps;
 	     turn++) {
+		uint64_t start = program->trace ? hk__now_ns() : 0;
 		enum hk_status status = step_perform(program, lane);
 
+		if (__builtin_expect(program->trace != NULL, 0))
+			hk__trace_step(program, lane, start, status);
 		if (status != HK_OK)
 			return status == HK_INPROGRESS ? HK_OK : status;
 		*moved = true;

@@ -102,6 +102,8 @@ struct hk__transfer {
 	uint64_t left;			/* bytes */
 	enum hk__way way;
 	bool begun;			/* even nothing is a message */
+	struct hk__trace *trace;	/* mostly NULL */
+	uint64_t since;			/* when it found nothing to do, for the trace */
 };
 
 enum hk_status hk__transfer_poll(struct hk__transfer *transfer, bool *moved_out);

@@ -218,6 +218,7 @@ enum hk_status hk__program_create(const struct hk__program_spec *spec,
 		return HK_ENOMEM;
 	program->spec = *spec;
 	program->alloc = alloc;
+	program->trace = spec->chans->trace;
 	hk__array_init(&program->to, alloc, sizeof(struct hk_chan *));
 	program->nlanes = hk_plan_lanes(spec->plan, spec->rank);
 	enum hk_status status = program_fill(program);
@@ -435,6 +436,7 @@ static void program_rebind(struct hk__program *program, const void *in, void *ou
 	for (uint32_t l = 0; l < program->nlanes; l++) {
 		program->lanes[l].slice = program->lanes[l].at = 0;
 		program->lanes[l].taken = false;
+		program->lanes[l].since = 0;
 	}
 	program->running = true;
 }

@@ -5,6 +5,7 @@
 
 #include "exec/exec.h"
 #include "exec/reduce/reduce.h"
+#include "exec/trace.h"
 
 /* A message's kind: what its elements are. */
 enum { KIND_PLAIN, KIND_WIDE };
@@ -37,6 +38,7 @@ struct bound_lane {
 	uint32_t slice;
 	uint32_t at;
 	bool taken;			/* the message of its step is in its place already */
+	uint64_t since;			/* when it began to wait, for a trace; 0: it does not */
 };
 
 /* A buffer of the rank: where its slots begin, in elements. */
@@ -57,6 +59,7 @@ struct bound_room {
 struct hk__program {
 	struct hk__program_spec spec;
 	const struct hk_alloc *alloc;
+	struct hk__trace *trace;	/* mostly NULL */
 	struct bound_lane *lanes;
 	uint32_t nlanes;
 	uint32_t lanes_used;		/* that have steps */

@@ -155,6 +155,7 @@ static enum hk_status quick_step(const struct hk__program *program, const struct
 		if (status != HK_OK || !message.data)
 			return status == HK_OK ? HK_INPROGRESS : status;
 		bytes = message.len;
+		bound->from->bytes = bytes;
 	} else {
 		bytes = bound->src.buf == HK_BUF_NONE
 				? 0
@@ -169,22 +170,29 @@ static enum hk_status quick_step(const struct hk__program *program, const struct
 			     : quick_local(program, bound, slot);
 	if (status != HK_OK)
 		return status;
-	if (bound->to)
+	if (bound->to) {
+		bound->to->bytes = bytes;
 		hk__chan_post(bound->to, bytes, KIND_PLAIN);
+	}
 	return bound->from ? hk__chan_release(bound->from) : HK_OK;
 }
 
 enum hk_status hk__quick_poll(struct hk__program *program, bool *moved_out)
 {
+	const struct hk__trace *trace = program->trace;
+
 	for (uint32_t l = 0; l < program->nlanes; l++) {
 		struct bound_lane *lane = &program->lanes[l];
 
 		while (lane->at < lane->nsteps && !lane->slice) {
 			const struct bound_step *bound = &lane->steps[lane->at];
+			uint64_t start = trace ? hk__now_ns() : 0;
 			enum hk_status status = lane_ready(program, lane, &bound->step.after)
 							? quick_step(program, bound)
 							: HK_INPROGRESS;
 
+			if (__builtin_expect(trace != NULL, 0))
+				hk__trace_step(program, lane, start, status);
 			if (status == HK_INPROGRESS)
 				break;
 			if (status != HK_OK)

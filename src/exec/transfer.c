@@ -2,6 +2,7 @@
 /* transfer.c - a run of bytes from one rank to another, slot by slot. */
 #include "exec/exec.h"
 #include "exec/stream.h"
+#include "exec/trace.h"
 
 #include <string.h>
 
@@ -47,9 +48,12 @@ enum hk_status hk__transfer_poll(struct hk__transfer *transfer, bool *moved_out)
 	*moved_out = false;
 	while (transfer->left || !transfer->begun) {
 		uint32_t len = transfer->left < slot ? (uint32_t)transfer->left : slot;
+		uint64_t start = transfer->trace ? hk__now_ns() : 0;
 		enum hk_status status = transfer->sends ? transfer_send(transfer, len, &done)
 							: transfer_receive(transfer, len, &done);
 
+		if (transfer->trace)
+			hk__trace_message(transfer, start, len, status == HK_OK && done);
 		if (status != HK_OK || !done)
 			return status == HK_OK ? HK_INPROGRESS : status;
 		*moved_out = transfer->begun = true;

@@ -55,6 +55,8 @@ struct hk__group_env {
 	uint64_t watch_ns;		/* HOCKET_WATCH_MS; never 0 */
 	uint64_t silence_ns;		/* HOCKET_SILENCE_MS; never 0 */
 	bool encrypt;			/* HOCKET_ENCRYPT */
+	char trace[512];		/* HOCKET_TRACE; "": none */
+	uint32_t trace_room;		/* HOCKET_TRACE_EVENTS */
 };
 /* Options win; a bool is true where either says so. HK_EINVAL as above. */
 enum hk_status hk__group_environment(const struct hk_group_opts *opts, char *const *environ_,

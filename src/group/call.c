@@ -348,6 +348,16 @@ static bool asked_like(const struct asked *asked, const struct hk__recent *recen
 	       (!recent->trial || hk__trial_fresh(recent->trial));
 }
 
+static void collective_trace(struct hk_group *group, enum hk_coll coll,
+			     const struct hk__recent *recent)
+{
+	hk__trace_begin(group, &(struct hk__trace_begin){ .coll = coll,
+							  .stage = HK_TRACE_RUN,
+							  .number = group->number,
+							  .program = recent->program,
+							  .call = &recent->call });
+}
+
 /*
  * A call without options, like the one before, while nothing else goes on in the
  * world: its program is known and starts at once. It ends here if it ends soon;
@@ -362,6 +372,8 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 
 	hk__program_restart(program, asked->in, asked->out);
 	group->number++;
+	if (__builtin_expect(group->chans.trace != NULL, 0))
+		collective_trace(group, asked->coll, recent);
 	for (uint32_t look = 0; look < world->looks; look++) {
 		bool moved;
 
@@ -371,8 +383,11 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 		if (status != HK_INPROGRESS)
 			break;
 	}
-	if (status == HK_OK)
+	if (status == HK_OK) {
+		if (__builtin_expect(group->chans.trace != NULL, 0))
+			hk__trace_end(group, HK_OK);
 		return HK_OK;
+	}
 	struct hk_request request = { 0 };
 	struct hk_opts opts = HK_OPTS_INIT;
 	enum hk_status filled = request_fill(&request, group, asked, &opts);
@@ -657,6 +672,7 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	request_init(&request, group, &opts);
 	request.transfers = true;
 	request.peer = peer;
+	request.card.count = count * hk_type_size(type);
 	request.transfer = (struct hk__transfer){
 		.sends = sends, .at = at, .left = count * hk_type_size(type), .way = group->way
 	};

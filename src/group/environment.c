@@ -21,6 +21,8 @@
 #define MS_NS UINT64_C(1000000)
 #define WATCH_MS 100u
 #define SILENCE_MS 4000u
+#define TRACE_ROOM 65536u
+#define TRACE_ROOM_MAX (1u << 24)
 
 /* ---- variables ---- */
 
@@ -241,6 +243,19 @@ static enum hk_status bool_read(const struct hk__env *env, bool option, const ch
 	return HK_OK;
 }
 
+static enum hk_status trace_read(const struct hk__env *env, struct hk__group_env *found)
+{
+	const char *text = hk__env_get(env, "HOCKET_TRACE_EVENTS");
+	uint64_t room = TRACE_ROOM;
+
+	if (text && !hk__env_parse(text, 2, TRACE_ROOM_MAX, &room))
+		return hk__env_wrong(env, "HOCKET_TRACE_EVENTS",
+				     "a number from 2 to 16777216 is needed");
+	found->trace_room = (uint32_t)room;
+	found->trace[0] = '\0';
+	return text_read(env, NULL, "HOCKET_TRACE", found->trace, sizeof(found->trace));
+}
+
 static enum hk_status opts_read(const struct hk_group_opts *from, struct hk_why *why,
 				struct hk_group_opts *opts)
 {
@@ -277,6 +292,8 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 				 &found.silence_ns);
 	if (status == HK_OK)
 		status = bool_read(&env, opts.encrypt, "HOCKET_ENCRYPT", &found.encrypt);
+	if (status == HK_OK)
+		status = trace_read(&env, &found);
 	if (status == HK_OK)
 		*env_out = found;
 	return status;

@@ -115,6 +115,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	hk__array_init(&group->proved, group->alloc, sizeof(struct hk_plan *));
 	hk__chans_init(&group->chans, group->alloc);
 	group->chans.net = world->net;
+	group->chans.trace = world->trace;
 	group->chans.context = spec->context;
 	group->chans.ranks = spec->ranks;
 	group->chans.slots = world->slots;
@@ -207,6 +208,8 @@ static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_w
 					     .watch_ns = env.watch_ns,
 					     .silence_ns = env.silence_ns,
 					     .encrypt = env.encrypt,
+					     .trace = env.trace,
+					     .trace_room = env.trace_room,
 					     .alloc = opts->alloc };
 	status = fabric_open(&env, opts->alloc, why, &world_spec.like);
 	if (status != HK_OK)
@@ -302,6 +305,8 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 				       .watch_ns = env.watch_ns,
 				       .silence_ns = env.silence_ns,
 				       .encrypt = env.encrypt,
+				       .trace = env.trace,
+				       .trace_room = env.trace_room,
 				       .alloc = opts.alloc };
 	status = fabric_open(&env, opts.alloc, why, &spec.like);
 	if (status != HK_OK)

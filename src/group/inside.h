@@ -20,6 +20,7 @@
 #include "group/consent.h"
 #include "group/health.h"
 #include "group/heap.h"
+#include "group/trace.h"
 #include "model/select.h"
 
 #include <hocket/group.h>
@@ -79,6 +80,7 @@ struct hk__world {
 	uint64_t watch_ns;		/* between looks after peers */
 	uint64_t silence_ns;		/* after which a host is out of reach */
 	uint64_t looked;		/* net->watched, when waiting ones were looked at */
+	struct hk__trace *trace;	/* NULL: nobody asked for one */
 
 	/* The progress thread, if there is one: then nobody else touches nets. */
 	bool threaded;
@@ -103,6 +105,8 @@ struct hk__world_spec {
 	uint64_t timeout_ns;
 	uint64_t watch_ns, silence_ns;
 	bool encrypt;
+	const char *trace;		/* a folder; "": none */
+	uint32_t trace_room;
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* becomes the worlds' own, even if this fails */
 };
@@ -194,7 +198,7 @@ struct hk_request {
 	struct hk__card card;
 	struct hk__card *cards;		/* of all ranks, when they differ */
 	struct hk__trial *trial;
-	uint64_t began;			/* of the trial */
+	uint64_t began;			/* of the trial; of a transfer, for a trace */
 };
 
 /* ---- groups ---- */
@@ -287,6 +291,8 @@ struct hk_group {
 	struct hk_group *next_group;
 	uint32_t agreements;		/* so far */
 	uint32_t left_looks;		/* in a row, at which a rank was waited for that left */
+
+	struct hk_trace_record traced;	/* the operation that a trace was last told of */
 
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;

@@ -20,6 +20,8 @@ static void request_over(struct hk_request *request, enum hk_status status)
 	hk__mem_free(request->group->alloc, request->cards, request->group->n,
 		     sizeof(struct hk__card));
 	request->cards = NULL;
+	if (request->transfers && request->transfer.trace)
+		hk__trace_transfer(request, status);
 	request->status = status;
 	request->queued = false;
 	if (request->fd >= 0)
@@ -52,6 +54,8 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 		group->failed = status;
 		snprintf(group->failure.text, sizeof(group->failure.text), "%s", text);
 		hk__chans_cancel(&group->chans);
+		if (group->chans.trace)
+			hk__trace_fail(group, status);
 	}
 	queue_fail(&group->head, &group->tail, status);
 	queue_fail(&group->transfers, &group->transfers_tail, status);
@@ -161,6 +165,22 @@ static void request_time_out(struct hk_request *request)
 
 /* ---- one collective ---- */
 
+static void stage_trace(const struct hk_request *request, const struct hk__call *call)
+{
+	struct hk__trace_begin begin = { .coll = request->coll,
+					 .stage = (enum hk_trace_stage)request->stage,
+					 .number = request->card.number,
+					 .program = request->program,
+					 .call = call };
+
+	_Static_assert((int)HK_TRACE_AGREE == HK__STAGE_AGREE &&
+			       (int)HK_TRACE_REPORT == HK__STAGE_REPORT &&
+			       (int)HK_TRACE_TRIAL == HK__STAGE_TRIAL &&
+			       (int)HK_TRACE_RUN == HK__STAGE_RUN,
+		       "traces name stages as they are");
+	hk__trace_begin(request->group, &begin);
+}
+
 static enum hk_status stage_begin(struct hk_request *request)
 {
 	struct hk_group *group = request->group;
@@ -198,6 +218,8 @@ static enum hk_status stage_begin(struct hk_request *request)
 	if (status == HK_OK)
 		status = hk__program_start(program, &call);
 	request->program = status == HK_OK ? program : NULL;
+	if (status == HK_OK && group->chans.trace)
+		stage_trace(request, &call);
 	return status;
 }
 
@@ -208,6 +230,8 @@ static enum hk_status stage_end(struct hk_request *request)
 	struct hk_why why;
 
 	request->program = NULL;
+	if (group->chans.trace)
+		hk__trace_end(group, HK_OK);
 	if (request->stage == HK__STAGE_RUN) {
 		hk__trial_end(request->trial, request->began);
 		return HK_OK;
@@ -284,6 +308,9 @@ static enum hk_status transfer_poll(struct hk_request *request, bool *moved)
 		if (status != HK_OK)
 			return status;
 		chan = request->transfer.chan;
+		request->transfer.trace = group->chans.trace;
+		if (group->chans.trace)
+			request->began = hk__now_ns();
 	}
 	/* One that came before on the same channel is not done. */
 	if (chan->pass == group->pass)

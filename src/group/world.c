@@ -68,6 +68,7 @@ void hk__world_unref(struct hk__world *world)
 	}
 	commons_unref(world->commons);
 	hk__heap_fini(&world->heap);
+	hk__trace_close(world->trace, world->alloc);
 	hk__mem_free(world->alloc, world->segments, world->n, sizeof(void *));
 	hk__mem_free(world->alloc, world->is_near, world->n, sizeof(bool));
 	hk__mem_free(world->alloc, world->node, world->n, sizeof(uint32_t));
@@ -240,6 +241,8 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 	world->slot_bytes = world->shm ? WORLD_SLOT_BYTES : WORLD_SLOT_BYTES_TCP;
 	world->slice_min = world->tcp ? SLICE_MIN_TCP : SLICE_MIN_SHM;
 	world_use(world, opts, world->mux ? world->mux : world->tcp ? world->tcp : world->shm);
+	if (status == HK_OK && opts->trace && opts->trace[0])
+		world->trace = hk__trace_open(world, opts->trace, opts->trace_room);
 	if (world->tcp) {
 		world->polls = true;
 		/* A look at sockets is a system call: it may as well give the core away. */

@@ -177,7 +177,9 @@ struct hk_net {
 struct hk_chan {
 	struct hk_net *net;
 	struct hk_chan_spec spec;
-	uint32_t pass;		/* its user's, to remember something about it */
+	uint32_t pass;		/* its user's, to remember something about it, */
+	uint32_t bytes;		/* of the last message, */
+	uint64_t messages;	/* and how many, if they are counted */
 };
 
 /* ---- what users call; nobody else touches ->ops ---- */
