@@ -7,7 +7,8 @@
 
 static const struct cli_command *const commands[] = { &cli_plan,  &cli_check, &cli_list,
 						      &cli_run,	  &cli_bench, &cli_fabric,
-						      &cli_probe, &cli_sim,   &cli_explain };
+						      &cli_probe, &cli_sim,   &cli_explain,
+						      &cli_trace };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void main_help(void)

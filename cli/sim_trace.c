@@ -5,6 +5,7 @@
  * own), and its plan for simulators of others.
  */
 #include "sim.h"
+#include "timeline.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,16 +18,10 @@
 
 struct trace {
 	const struct sim_run *run;
-	FILE *file;
+	struct timeline timeline;
 	unsigned char *named; /* a bit for each rank whose lanes have names */
-	uint64_t nevents;
 	uint64_t nmessages;
 };
-
-static const char *trace_comma(struct trace *trace)
-{
-	return trace->nevents++ ? ",\n" : "";
-}
 
 /* A job's lanes lie behind those of the one before. */
 static uint32_t trace_thread(const struct hk_sim_event *event)
@@ -37,78 +32,81 @@ static uint32_t trace_thread(const struct hk_sim_event *event)
 static void trace_name(struct trace *trace, uint32_t rank)
 {
 	const struct sim_run *run = trace->run;
+	char name[64];
 
 	if (trace->named[rank / 8] & 1u << rank % 8)
 		return;
 	trace->named[rank / 8] |= (unsigned char)(1u << rank % 8);
-	fprintf(trace->file,
-		"%s{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %u, "
-		"\"args\": {\"name\": \"rank %u\"}}",
-		trace_comma(trace), rank, rank);
+	snprintf(name, sizeof(name), "rank %u", rank);
+	timeline_process(&trace->timeline, rank, name);
 	for (uint32_t j = 0; j < run->njobs; j++) {
 		const struct sim_job *job = &run->jobs[j];
 		const struct hk_plan *plan = job->candidates[job->chosen].plan;
 
-		for (uint32_t l = 0; l < hk_plan_lanes(plan, rank); l++)
-			fprintf(trace->file,
-				"%s{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": %u, "
-				"\"tid\": %u, \"args\": {\"name\": \"%s, lane %u\"}}",
-				trace_comma(trace), rank, j * HK_LANES_MAX + l,
-				hk_coll_name(job->coll), l);
+		for (uint32_t l = 0; l < hk_plan_lanes(plan, rank); l++) {
+			snprintf(name, sizeof(name), "%s, lane %u", hk_coll_name(job->coll), l);
+			timeline_thread(&trace->timeline, rank, j * HK_LANES_MAX + l, name);
+		}
 	}
 }
 
 static void trace_step(struct trace *trace, const struct hk_sim_event *event)
 {
-	fprintf(trace->file,
-		"%s{\"ph\": \"X\", \"cat\": \"step\", \"name\": \"%s\", \"pid\": %u, \"tid\": %u, "
-		"\"ts\": %.6f, \"dur\": %.6f, \"args\": {\"step\": %u, \"slice\": %u, "
-		"\"bytes\": %.0f",
-		trace_comma(trace), hk_op_name(event->op), event->rank, trace_thread(event),
-		event->start_ns / 1e3, (event->end_ns - event->start_ns) / 1e3, event->step,
-		event->slice, event->bytes);
+	struct timeline *timeline = &trace->timeline;
+
+	timeline_begin(timeline, &(struct timeline_event){
+					 .phase = 'X',
+					 .category = "step",
+					 .name = hk_op_name(event->op),
+					 .pid = event->rank,
+					 .tid = trace_thread(event),
+					 .at_us = event->start_ns / 1e3,
+					 .for_us = (event->end_ns - event->start_ns) / 1e3 });
+	timeline_number(timeline, "step", event->step);
+	timeline_number(timeline, "slice", event->slice);
+	timeline_number(timeline, "bytes", event->bytes);
 	if (event->from != HK_NONE)
-		fprintf(trace->file, ", \"from\": %u", event->from);
+		timeline_number(timeline, "from", event->from);
 	if (event->to != HK_NONE)
-		fprintf(trace->file, ", \"to\": %u", event->to);
-	fputs("}}", trace->file);
+		timeline_number(timeline, "to", event->to);
+	timeline_end(timeline);
 }
 
 /* Many may be on their way at a time: each is a slice of its own. */
 static void trace_message(struct trace *trace, const struct hk_sim_event *event)
 {
 	uint64_t id = trace->nmessages++;
+	char name[32];
 
-	for (int end = 0; end < 2; end++)
-		fprintf(trace->file,
-			"%s{\"ph\": \"%c\", \"cat\": \"message\", \"name\": \"%u to %u\", "
-			"\"id\": %llu, \"pid\": %u, \"tid\": %u, \"ts\": %.6f, "
-			"\"args\": {\"bytes\": %.0f, \"slice\": %u}}",
-			trace_comma(trace), end ? 'e' : 'b', event->rank, event->to,
-			(unsigned long long)id, event->rank, trace_thread(event),
-			(end ? event->end_ns : event->start_ns) / 1e3, event->bytes, event->slice);
+	snprintf(name, sizeof(name), "%u to %u", event->rank, event->to);
+	for (int end = 0; end < 2; end++) {
+		double at_ns = end ? event->end_ns : event->start_ns;
+
+		timeline_begin(&trace->timeline,
+			       &(struct timeline_event){ .phase = end ? 'e' : 'b',
+							 .category = "message",
+							 .name = name,
+							 .id = id,
+							 .pid = event->rank,
+							 .tid = trace_thread(event),
+							 .at_us = at_ns / 1e3 });
+		timeline_number(&trace->timeline, "bytes", event->bytes);
+		timeline_number(&trace->timeline, "slice", event->slice);
+		timeline_end(&trace->timeline);
+	}
 }
 
 static void on_event(void *ctx, const struct hk_sim_event *event)
 {
 	struct trace *trace = ctx;
 
-	if (trace->nevents >= TRACE_EVENTS_MAX || event->rank >= trace->run->n)
+	if (trace->timeline.nevents >= TRACE_EVENTS_MAX || event->rank >= trace->run->n)
 		return;
 	trace_name(trace, event->rank);
 	if (event->message)
 		trace_message(trace, event);
 	else
 		trace_step(trace, event);
-}
-
-static int file_close(FILE *file, const char *path)
-{
-	bool failed = ferror(file);
-
-	if (fclose(file) != 0 || failed)
-		return cli_wrong("sim", "%s: cannot be written: %s", path, strerror(errno));
-	return CLI_DONE;
 }
 
 static int trace_write(struct sim_run *run, const struct sim_row *row, const char *path)
@@ -120,25 +118,33 @@ static int trace_write(struct sim_run *run, const struct sim_row *row, const cha
 
 	if (!trace.named)
 		return cli_wrong("sim", "out of memory");
-	trace.file = fopen(path, "we");
-	if (!trace.file) {
+	int opened = timeline_open(&trace.timeline, "sim", path);
+	if (opened != CLI_DONE) {
 		free(trace.named);
-		return cli_wrong("sim", "%s: cannot be opened: %s", path, strerror(errno));
+		return opened;
 	}
-	fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n", trace.file);
 	run->now = row->algo;
 	enum hk_status status =
 		sim_run_plan(run, run->fabric, row->plan, row->bytes, &events, &why, &result);
 	sim_progress_end(run);
-	fputs("\n]}\n", trace.file);
 	free(trace.named);
-	int closed = file_close(trace.file, path);
+	uint64_t nevents = trace.timeline.nevents;
+	int closed = timeline_close(&trace.timeline, NULL);
 	if (status != HK_OK)
 		return cli_wrong("sim", "%s", why.text);
-	if (trace.nevents >= TRACE_EVENTS_MAX)
+	if (nevents >= TRACE_EVENTS_MAX)
 		fprintf(stderr, "hocket sim: %s ends after %u events; take fewer ranks or bytes\n",
 			path, TRACE_EVENTS_MAX);
 	return closed;
+}
+
+static int file_close(FILE *file, const char *path)
+{
+	bool failed = ferror(file);
+
+	if (fclose(file) != 0 || failed)
+		return cli_wrong("sim", "%s: cannot be written: %s", path, strerror(errno));
+	return CLI_DONE;
 }
 
 /* ---- plans ---- */

@@ -58,7 +58,7 @@ enum hk_trace_stage {
 /* A message at one of its ends. */
 struct hk_trace_message {
 	uint64_t number;		/* in its channel, from 1; 0: there is none */
-	uint32_t peer;			/* the rank at the other end, */
+	uint32_t peer;			/* the rank at the other end; WAIT: or HK_NONE, */
 	uint32_t lane;			/* and its lane; HK_NONE: hk_recv */
 	uint32_t bytes;
 	uint32_t reserved;

@@ -81,10 +81,8 @@ void hk__trace_waits(const struct hk__program *program)
 		record->start_ns = lane->since ? lane->since : now;
 		record->end_ns = now;
 		/* Without a number: they have not come, or gone. */
-		if (bound->from)
-			record->is.step.in.peer = bound->from->spec.key.peer;
-		if (bound->to)
-			record->is.step.out.peer = bound->to->spec.key.peer;
+		record->is.step.in.peer = bound->from ? bound->from->spec.key.peer : HK_NONE;
+		record->is.step.out.peer = bound->to ? bound->to->spec.key.peer : HK_NONE;
 		hk__trace_post(program->trace);
 	}
 }
