@@ -10,7 +10,7 @@ _hocket()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words='plan check list run bench fabric probe sim explain --help --version'
+		words='plan check list run bench fabric probe sim explain trace --help --version'
 	elif [[ $prev == -a || $prev == --algo ]]; then
 		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
 			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
@@ -49,6 +49,11 @@ _hocket()
 		return
 	elif [[ $command == explain && $prev =~ ^(-s|--size)$ ]]; then
 		return
+	elif [[ $command == trace && $prev =~ ^(-o|--output)$ ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command == trace && $prev == --max-events ]]; then
+		return
 	elif [[ $command == run && $prev == --hosts ]]; then
 		words=$(compgen -A hostname)
 	elif [[ $command == run && $prev == --env ]]; then
@@ -56,7 +61,7 @@ _hocket()
 	elif [[ $cur == -* ]]; then
 		words=$("$hocket" "$command" --help 2>/dev/null | grep -Eo -- '(^| )--?[a-z]+(-[a-z]+)*')
 		words+=' --help'
-	elif [[ $command == run ]]; then
+	elif [[ $command == run || $command == trace ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -A command -A file -- "$cur")
 	elif [[ $command == fabric ]]; then
