@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heal_test.c - groups that fail and go on: agree, shrink, revoke and who is
+ * lost, in every kind of world. What happens when ranks die at any moment is
+ * tested in virtual time and on real processes elsewhere.
+ */
+#include "group/world.h"
+#include "harness.h"
+
+#include <string.h>
+
+#define QUICK_NS UINT64_C(2000000000)
+
+static void each_kind(uint32_t n, bool progress, world_fn *fn)
+{
+	for (unsigned kind = 0; kind < WORLD_KINDS; kind++) {
+		struct world_spec spec = { .kind = (enum world_kind)kind,
+					   .n = n,
+					   .progress = progress };
+
+		world_run(&spec, fn, NULL);
+	}
+}
+
+static void sum_is(struct hk_group *group, int64_t expected)
+{
+	int64_t one = 1 + (int64_t)hk_group_rank(group), sum = 0;
+
+	CHECK_EQ(hk_allreduce(group, &one, &sum, 1, HK_TYPE_INT64, HK_REDOP_SUM, NULL), HK_OK);
+	CHECK_EQ(sum, expected);
+}
+
+/* ---- a healthy group ---- */
+
+static void agrees(struct world_seat *seat)
+{
+	for (uint64_t round = 0; round < 20; round++) {
+		uint64_t value = 1000 * round + (seat->rank + round) % seat->n;
+
+		CHECK_EQ(hk_group_agree(seat->group, &value, NULL), HK_OK);
+		CHECK_EQ(value, 1000 * round);
+		CHECK_EQ(hk_group_lost(seat->group, NULL, 0), 0);
+	}
+	sum_is(seat->group, seat->n * (seat->n + 1) / 2);
+}
+
+TEST(all_agree_on_the_least)
+{
+	each_kind(5, false, agrees);
+	each_kind(2, false, agrees);
+	each_kind(1, false, agrees);
+}
+
+TEST(all_agree_with_a_progress_thread)
+{
+	each_kind(4, true, agrees);
+}
+
+static void shrinks_to_all(struct world_seat *seat)
+{
+	struct hk_group *rest;
+
+	CHECK_EQ(hk_group_shrink(seat->group, NULL, &rest), HK_OK);
+	CHECK_EQ(hk_group_size(rest), seat->n);
+	CHECK_EQ(hk_group_rank(rest), seat->rank);
+	sum_is(rest, seat->n * (seat->n + 1) / 2);
+	sum_is(seat->group, seat->n * (seat->n + 1) / 2); /* which has not failed */
+	hk_group_free(rest);
+}
+
+TEST(a_healthy_group_shrinks_to_itself)
+{
+	each_kind(4, false, shrinks_to_all);
+}
+
+/* ---- one that does not take part ---- */
+
+static void silent_is_out(struct world_seat *seat)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+	struct hk_group *rest;
+	uint32_t silent = seat->n - 2, lost[4];
+
+	opts.timeout_ns = QUICK_NS;
+	if (seat->rank != silent) {
+		CHECK_EQ(hk_group_shrink(seat->group, &opts, &rest), HK_OK);
+		CHECK_EQ(hk_group_size(rest), seat->n - 1);
+		CHECK_EQ(hk_group_rank(rest), seat->rank - (seat->rank > silent));
+		CHECK_EQ(hk_group_lost(seat->group, lost, 4), 1);
+		CHECK_EQ(lost[0], silent);
+		sum_is(rest, (seat->n - 1) * seat->n / 2);
+		hk_group_free(rest);
+	}
+	world_meet(seat);
+	if (seat->rank == silent) {
+		uint64_t value = 7;
+
+		/* The others have gone on; nobody answers. */
+		opts.timeout_ns = QUICK_NS / 4;
+		CHECK(hk_group_agree(seat->group, &value, &opts) != HK_OK);
+		CHECK(hk_group_why(seat->group)[0]);
+	}
+	world_meet(seat);
+}
+
+TEST(who_does_not_answer_is_left_out)
+{
+	each_kind(5, false, silent_is_out);
+}
+
+static void minority(struct world_seat *seat)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+	uint64_t value = 0;
+
+	opts.timeout_ns = QUICK_NS;
+	if (seat->rank >= 3) {
+		CHECK_EQ(hk_group_agree(seat->group, &value, &opts), HK_EPEER);
+		CHECK(strstr(hk_group_why(seat->group),
+			     seat->rank == 3 ? "only 2 of 5" : "too few ranks can be reached"));
+	}
+	world_meet(seat);
+}
+
+TEST(a_minority_does_not_go_on)
+{
+	struct world_spec spec = { .kind = WORLD_THREADS_SHM, .n = 5 };
+
+	world_run(&spec, minority, NULL);
+}
+
+/* ---- giving up ---- */
+
+static void revokes(struct world_seat *seat)
+{
+	struct hk_group *rest;
+
+	world_meet(seat); /* else it is given up before all have joined */
+	if (seat->rank == 1) {
+		CHECK_EQ(hk_group_revoke(seat->group), HK_OK);
+		CHECK_EQ(hk_barrier(seat->group, NULL), HK_EREVOKED);
+		CHECK(strstr(hk_group_why(seat->group), "hk_group_revoke"));
+	} else {
+		CHECK_EQ(hk_barrier(seat->group, NULL), HK_EREVOKED);
+		CHECK(strstr(hk_group_why(seat->group), "rank 1 gave the group up"));
+	}
+	CHECK_EQ(hk_group_shrink(seat->group, NULL, &rest), HK_OK);
+	CHECK_EQ(hk_group_size(rest), seat->n);
+	sum_is(rest, seat->n * (seat->n + 1) / 2);
+	hk_group_free(rest);
+}
+
+TEST(a_revoked_group_ends_calls_everywhere)
+{
+	each_kind(4, false, revokes);
+	each_kind(3, true, revokes);
+}
+
+static void times_out(struct world_seat *seat)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+	enum hk_status status;
+
+	opts.timeout_ns = QUICK_NS / 10;
+	if (seat->rank == 0) {
+		CHECK_EQ(hk_barrier(seat->group, &opts), HK_ETIMEDOUT);
+		CHECK(strstr(hk_group_why(seat->group), "barrier number 1"));
+	} else if (seat->rank == 1) {
+		/* Its own time is long, but rank 0 has given up. */
+		status = hk_barrier(seat->group, NULL);
+		CHECK_EQ(status, HK_EREVOKED);
+		CHECK(strstr(hk_group_why(seat->group), "rank 0 gave the group up"));
+	}
+	world_meet(seat);
+}
+
+TEST(a_deadline_ends_the_call_on_all_ranks)
+{
+	each_kind(3, false, times_out);
+}
+
+/* ---- a group beside the one that failed ---- */
+
+static void beside(struct world_seat *seat)
+{
+	struct hk_group *half;
+
+	CHECK_EQ(hk_group_split(seat->group, seat->rank % 2, 0, &half), HK_OK);
+	if (seat->rank % 2 == 0) {
+		if (seat->rank == 0)
+			CHECK_EQ(hk_group_revoke(half), HK_OK);
+		CHECK_EQ(hk_barrier(half, NULL), HK_EREVOKED);
+	} else {
+		sum_is(half, hk_group_size(half) * (hk_group_size(half) + 1) / 2);
+	}
+	sum_is(seat->group, seat->n * (seat->n + 1) / 2);
+	hk_group_free(half);
+}
+
+TEST(groups_of_other_ranks_go_on)
+{
+	each_kind(4, false, beside);
+}
