@@ -199,11 +199,13 @@ static enum hk_status program_fill(struct hk__program *program)
 	}
 	if (status == HK_OK)
 		status = program_judge(program);
+	if (status != HK_OK)
+		return status; /* some of its steps may not be there */
 	for (uint32_t l = 0; l < program->nlanes; l++)
 		program->lanes_used += program->lanes[l].nsteps > 0;
 	program->rereads = program_rereads(program);
 	program->widest = hk__plan_widest(plan);
-	return status;
+	return HK_OK;
 }
 
 enum hk_status hk__program_create(const struct hk__program_spec *spec,
