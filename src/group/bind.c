@@ -179,17 +179,21 @@ static struct hk__bound *group_row(struct hk_group *group, uint32_t index)
 }
 
 /* Chosen once for all calls of a class. */
-static const char *group_choose(struct hk_group *group, enum hk_coll coll, uint32_t class)
+static enum hk_status group_choose(struct hk_group *group, enum hk_coll coll, uint32_t class,
+				   const char **algo_out)
 {
 	const char **chosen = &group->chosen[coll][class];
 
 	if (!*chosen) {
 		struct hk_algo_info algo;
+		enum hk_status status = hk__group_select(group, coll, class_bytes(class), &algo);
 
-		hk__group_select(group, coll, class_bytes(class), &algo);
+		if (status != HK_OK)
+			return status;
 		*chosen = algo.name;
 	}
-	return *chosen;
+	*algo_out = *chosen;
+	return HK_OK;
 }
 
 enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request,
@@ -199,11 +203,13 @@ enum hk_status hk__group_bind(struct hk_group *group, struct hk_request *request
 				  .algo = request->algo,
 				  .root = request->root,
 				  .given = request->plan };
+	enum hk_status status = HK_OK;
 	uint32_t index;
 
 	if (!request->algo && !request->plan)
-		like.algo = group_choose(group, request->coll, hk__request_class(request));
-	enum hk_status status = group_find(group, &like, &index);
+		status = group_choose(group, request->coll, hk__request_class(request), &like.algo);
+	if (status == HK_OK)
+		status = group_find(group, &like, &index);
 	if (status != HK_OK)
 		return status;
 	if (request->inplace && !group_row(group, index)->inplace)
@@ -223,9 +229,11 @@ enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage
 	if (!*known) {
 		struct hk_algo_info algo;
 
-		hk__group_select(group, like.coll, 64, &algo);
-		like.algo = algo.name;
-		enum hk_status status = group_find(group, &like, &index);
+		enum hk_status status = hk__group_select(group, like.coll, 64, &algo);
+		if (status == HK_OK) {
+			like.algo = algo.name;
+			status = group_find(group, &like, &index);
+		}
 		if (status != HK_OK)
 			return status;
 		*known = index + 1;
@@ -244,8 +252,12 @@ enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll, uint64
 	request.call.sizes.count = count;
 	request.call.type = type;
 	hk__world_lock(group->world); /* a progress thread chooses too */
-	*choice_out = (struct hk_choice){ group_choose(group, coll, hk__request_class(&request)),
-					  group->world->net->ops->name };
+	const char *algo;
+	enum hk_status status = group_choose(group, coll, hk__request_class(&request), &algo);
+	if (status == HK_OK)
+		*choice_out = (struct hk_choice){ algo, group->world->net->ops->name };
 	hk__world_unlock(group->world);
-	return HK_OK;
+	return status == HK_OK
+		       ? HK_OK
+		       : hk__group_refuse(group, status, "no memory to choose an algorithm");
 }

@@ -65,8 +65,8 @@ enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why)
 	return HK_OK;
 }
 
-void hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
-		      struct hk_algo_info *algo_out)
+enum hk_status hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
+				struct hk_algo_info *algo_out)
 {
 	struct hk_sim_candidate candidates[HK_SIM_CANDIDATES_MAX];
 	struct hk_sim_choice what = { .coll = coll, .ranks = group->n, .bytes = bytes };
@@ -75,10 +75,13 @@ void hk__group_select(const struct hk_group *group, enum hk_coll coll, double by
 
 	opts.alloc = group->alloc;
 	opts.messages_max = MESSAGES_MAX;
-	/* Without memory to simulate there are still estimates: the first by those. */
 	enum hk_status status =
 		hk__candidates(group->fabric, &group->view, &what, &opts, NULL, candidates, &count);
+	if (status == HK_ENOMEM)
+		return status;
 	hk_assert(count > 0);
+	/* What cannot be simulated, on any rank, is estimated: the first by that. */
 	if (status != HK_OK || hk_algo_find(coll, candidates[0].algo, algo_out) != HK_OK)
 		hk__select(&group->view, coll, bytes, algo_out);
+	return HK_OK;
 }

@@ -306,9 +306,9 @@ enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage
 				    struct hk__program **program_out);
 /* fabric.c: what the group runs on, from its hosts and how crowded they are. */
 enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why);
-/* The one place where an algorithm is chosen. */
-void hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
-		      struct hk_algo_info *algo_out);
+/* The one place where an algorithm is chosen. HK_ENOMEM: who guesses may not choose alike. */
+enum hk_status hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
+				struct hk_algo_info *algo_out);
 void hk__group_unbind(struct hk_group *group);
 /* trial.c: NULL where there is nothing to try. */
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class);
