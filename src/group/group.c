@@ -365,7 +365,10 @@ enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t 
 				   .check = like->check };
 
 	like->world->refs++;
-	return group_make(&spec, group_out);
+	enum hk_status status = group_make(&spec, group_out);
+	return status == HK_OK ? HK_OK
+			       : hk__group_refuse(like, status, "cannot make a group of %u: %s", n,
+						  hk_status_text(status));
 }
 
 /* The new group's ranks, from where all ranks want to sit; seats are reordered. */

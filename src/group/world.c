@@ -236,6 +236,9 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 					    .alloc = world->alloc };
 
 		status = hk__mux_open(&spec, &world->mux);
+		if (status != HK_OK)
+			hk__why(why, status, "cannot use shared memory and TCP together: %s",
+				hk_status_text(status));
 	}
 	world->slots = WORLD_SLOTS;
 	world->slot_bytes = world->shm ? WORLD_SLOT_BYTES : WORLD_SLOT_BYTES_TCP;
