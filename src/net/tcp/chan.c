@@ -311,8 +311,10 @@ enum hk_status hk__tcp_chan_recv(struct hk_net *net, const struct hk_chan_spec *
 	}
 	chan->id = way_find(chan->link, spec, &taken);
 	if (chan->id == HK_NONE) {
+		bool full = chan->link->in_ways.count == TCP_CHANS_MAX;
+
 		hk__tcp_chan_free(chan);
-		return taken ? HK_EINVAL : HK_ELIMIT;
+		return taken ? HK_EINVAL : full ? HK_ELIMIT : HK_ENOMEM;
 	}
 	((struct tcp_in_way *)chan->link->in_ways.items)[chan->id].chan = chan;
 	hk__tcp_link_announce(chan->link, chan);
