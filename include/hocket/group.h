@@ -32,7 +32,7 @@ struct hk_group_opts {
 	size_t size;		/* sizeof(struct hk_group_opts) */
 	const char *address;	/* "host:port" of rank 0; NULL: the environment's */
 	uint32_t rank;		/* with an address: who this is, */
-	uint32_t nranks;	/* and of how many */
+	uint32_t nranks;	/* and of how many; HK_NONE and 0: a newcomer */
 	const char *key;	/* the job's key; NULL: the environment's */
 	const char *host;	/* ranks that name one host share memory; NULL: found out */
 	const char *iface;	/* network interface, or an address of it */
@@ -52,6 +52,8 @@ struct hk_group_opts {
 /*
  * Joins the group of all ranks; returns when all have come. opts may be NULL.
  * Without an address and without a launcher's environment it is a group of one.
+ * A newcomer (rank HK_NONE, or HOCKET_RANK=new) waits until a running group takes
+ * it in (hk_group_grow), and learns from the group which rank it has become.
  * HK_EINVAL (an impossible environment, or ranks that do not fit each other),
  * HK_ETIMEDOUT, HK_EPEER (a rank came and went), HK_EDENIED (another key), HK_EIO,
  * HK_ENOMEM.
@@ -225,6 +227,31 @@ HK_API HK_NODISCARD enum hk_status hk_group_shrink(struct hk_group *group,
  * how many there are. After hk_group_agree it is the same on all.
  */
 HK_API uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32_t room);
+
+/* ---- when ranks come ---- */
+
+struct hk_grow_opts {
+	size_t size;		/* sizeof(struct hk_grow_opts) */
+	const char *address;	/* "host:port" of rank 0 that newcomers come to; port 0: a
+				   free one; NULL: where the job began */
+	uint64_t timeout_ns;	/* 0: the group's */
+	void (*opened)(void *ctx, const char *address); /* on rank 0: they may come now */
+	void *ctx;
+};
+#define HK_GROW_OPTS_INIT { sizeof(struct hk_grow_opts), NULL, 0, NULL, NULL }
+
+/*
+ * Collective, on a group that has not failed: makes a group of nranks, its own
+ * ranks first, in order, and then as many newcomers as that takes. Rank 0's
+ * address and `opened` count. The same comes of it on all ranks: the new group,
+ * with the old one still to be freed, or a status, with the old one as it was.
+ * HK_ETIMEDOUT (too few have come), HK_EPEER (a rank is gone, so the old group has
+ * failed), HK_EINVAL, HK_EMISMATCH (a newcomer has another fabric), HK_EIO,
+ * HK_ENOMEM. opts may be NULL.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_grow(struct hk_group *group, uint32_t nranks,
+						 const struct hk_grow_opts *opts,
+						 struct hk_group **group_out);
 
 /* ---- memory ---- */
 

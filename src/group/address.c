@@ -205,7 +205,8 @@ static void ports_make(const struct hk__boot_spec *spec, struct hk__places *plac
 	unsigned char hash[HK__KEY_BYTES];
 	char text[sizeof(spec->job) + 16];
 
-	if (spec->port) {
+	/* Those who grow have one port, if only the next that is free. */
+	if (spec->port || spec->meeting) {
 		places->ports[0] = spec->port;
 		places->nports = 1;
 		return;

@@ -6,6 +6,11 @@
  * they can be reached and which host they are on, and get the table of all.
  * Ranks of one host then get, from the lowest of them, the memory they share.
  * Nothing else is connected: that is left to those who need it.
+ *
+ * Ranks that meet again to grow know a number that newcomers do not: they have
+ * their ranks already, and newcomers get the rest. Who has no part in it is
+ * turned away, and they go on. A newcomer that finds nobody, or no room, stays
+ * in line until its time is up.
  */
 #ifndef HK_GROUP_BOOT_H
 #define HK_GROUP_BOOT_H
@@ -15,8 +20,8 @@
 #include <sys/socket.h>
 
 struct hk__boot_spec {
-	uint32_t rank;
-	uint32_t n;
+	uint32_t rank;			/* HK_NONE: a newcomer, */
+	uint32_t n;			/* which does not know this either: 0 */
 	/* Where rank 0 is: host, and its port, or 0: one of a few made from `job`. */
 	char host[256];
 	uint16_t port;
@@ -31,17 +36,33 @@ struct hk__boot_spec {
 	size_t segment_bytes;		/* of each rank; all ranks the same */
 	uint64_t timeout_ns;		/* until all have come */
 	const struct hk_alloc *alloc;	/* NULL: the default one */
+	/* Of those who grow: */
+	uint64_t meeting;		/* which they alone know; 0: it is a start */
+	uint32_t members;		/* of them; the other n - members are newcomers */
+	/* Rank 0 can be come to, at that port of its host; not HK_OK: there is no point. */
+	enum hk_status (*opened)(void *ctx, uint16_t port, struct hk_why *why);
+	/* Now and then: not HK_OK, there is no point any more. */
+	enum hk_status (*look)(void *ctx, struct hk_why *why);
+	void *ctx;
 };
+
+static inline bool hk__boot_is_newcomer(const struct hk__boot_spec *spec)
+{
+	return spec->rank == HK_NONE;
+}
 
 /*
  * Fills all but share and segment_bytes from the options and, where they say
  * nothing, from the environment: HOCKET_*, else torchrun's, Open MPI's, MPICH's,
  * Slurm's, else a plain RANK and its company, as in Kubernetes; else it is a
- * group of one. HK_EINVAL with a line that names the variable.
+ * group of one; HOCKET_RANK=new, or rank HK_NONE, is a newcomer. Threads of this
+ * process have no address, and no launcher. HK_EINVAL with a line that names the
+ * variable.
  */
 struct hk_group_opts;
 enum hk_status hk__boot_environment(const struct hk_group_opts *opts, char *const *environ_,
-				    struct hk_why *why, struct hk__boot_spec *spec_out);
+				    bool threads, struct hk_why *why,
+				    struct hk__boot_spec *spec_out);
 
 enum hk__group_net { HK__NET_AUTO, HK__NET_SHM, HK__NET_TCP };
 
@@ -58,6 +79,12 @@ struct hk__group_env {
 	char trace[512];		/* HOCKET_TRACE; "": none */
 	uint32_t trace_room;		/* HOCKET_TRACE_EVENTS */
 };
+/* What a rank was told when it began: worlds that its groups grow into are like it. */
+struct hk__origin {
+	struct hk__boot_spec boot;
+	struct hk__group_env env;
+};
+
 /* Options win; a bool is true where either says so. HK_EINVAL as above. */
 enum hk_status hk__group_environment(const struct hk_group_opts *opts, char *const *environ_,
 				     struct hk_why *why, struct hk__group_env *env_out);

@@ -57,7 +57,8 @@ struct hk__consent {
 	uint32_t slot_bytes;
 	uint32_t lane;
 	uint32_t coordinator; /* as far as this rank knows */
-	uint64_t began;	      /* with this coordinator */
+	uint64_t all_called;  /* by when all who will have called this */
+	uint64_t began;	      /* with this coordinator, and not before that */
 	uint64_t proposed_at;
 	uint32_t passed;       /* coordinators that were silent */
 	unsigned char *silent; /* who did not answer as coordinator */
@@ -95,6 +96,12 @@ static enum hk__peer member_state(const struct hk__consent *consent, uint32_t ra
 	return (enum hk__peer)health->states[world_rank(consent, rank)];
 }
 
+/* For who is silent, from when all have called this. */
+static uint64_t gather_ns(const struct hk__consent *consent)
+{
+	return (consent->spec.timeout_ns - consent->spec.late_ns) / GATHER;
+}
+
 /* For good: nothing will ever come from it. */
 static bool member_gone(const struct hk__consent *consent, uint32_t rank)
 {
@@ -114,6 +121,8 @@ static void coordinator_find(struct hk__consent *consent)
 		return;
 	consent->coordinator = rank;
 	consent->began = hk__now_ns();
+	if (consent->began < consent->all_called)
+		consent->began = consent->all_called;
 	consent->own.ballot = 0;
 }
 
@@ -173,6 +182,8 @@ enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 	if (!consent)
 		return HK_ENOMEM;
 	consent->spec = *spec;
+	hk_assert(spec->late_ns < spec->timeout_ns);
+	consent->all_called = hk__now_ns() + spec->late_ns;
 	consent->alloc = world->alloc;
 	consent->least = spec->value;
 	consent->status = HK_INPROGRESS;
@@ -311,7 +322,6 @@ static void state_hear(struct hk__consent *consent, uint32_t from, const struct 
 static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t now)
 {
 	struct member *member = &consent->members[rank];
-	uint64_t patience = consent->spec.timeout_ns / GATHER;
 
 	if (rank == consent->spec.rank || member->stated || member_gone(consent, rank) ||
 	    set_has(consent->silent, rank))
@@ -322,7 +332,7 @@ static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t 
 		/* It may connect again, if it lives. */
 		return now - member->lost_since > consent->spec.silence_ns;
 	}
-	return now - consent->began > patience;
+	return now > consent->began && now - consent->began > gather_ns(consent);
 }
 
 /* To all who answered and have not got it yet. */
@@ -396,7 +406,7 @@ static bool propose(struct hk__consent *consent, uint64_t now, bool *moved)
 
 static bool all_accepted(const struct hk__consent *consent, uint64_t now)
 {
-	if (now - consent->proposed_at > consent->spec.timeout_ns / GATHER)
+	if (now - consent->proposed_at > gather_ns(consent))
 		return true; /* who has not is late; the decision is the same */
 	for (uint32_t r = 0; r < consent->spec.n; r++) {
 		const struct member *member = &consent->members[r];
@@ -503,7 +513,7 @@ static void patience_end(struct hk__consent *consent)
 {
 	uint64_t now = hk__now_ns();
 	/* Long enough for it to have passed over who is silent to it. */
-	uint64_t patience = consent->spec.timeout_ns / GATHER * (consent->passed ? 2 : 3);
+	uint64_t patience = gather_ns(consent) * (consent->passed ? 2 : 3);
 	uint32_t rank = consent->coordinator;
 
 	if (rank == consent->spec.rank)
@@ -515,7 +525,7 @@ static void patience_end(struct hk__consent *consent)
 			member->lost_since = now;
 		if (now - member->lost_since > consent->spec.silence_ns)
 			set_add(consent->silent, rank);
-	} else if (now - consent->began > patience) {
+	} else if (now > consent->began && now - consent->began > patience) {
 		set_add(consent->silent, rank);
 		consent->passed++;
 	}

@@ -37,6 +37,7 @@ struct hk__consent_spec {
 	uint64_t value;
 	uint64_t timeout_ns;
 	uint64_t silence_ns;		/* for who is out of reach */
+	uint64_t late_ns;		/* others may call this so much later, and are not silent */
 };
 
 /* Belongs to the world: it answers others for a while after it is decided. */

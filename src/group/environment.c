@@ -70,12 +70,12 @@ bool hk__env_parse(const char *text, uint64_t min, uint64_t max, uint64_t *numbe
 	return true;
 }
 
-bool hk__env_address(const char *text, struct hk__boot_spec *spec)
+bool hk__env_address(const char *text, uint16_t port_min, struct hk__boot_spec *spec)
 {
 	const char *colon = strrchr(text, ':');
 	uint64_t port;
 
-	if (!colon || !hk__env_parse(colon + 1, 1, UINT16_MAX, &port))
+	if (!colon || !hk__env_parse(colon + 1, port_min, UINT16_MAX, &port))
 		return false;
 	size_t len = (size_t)(colon - text);
 	if (text[0] == '[') {
@@ -119,11 +119,16 @@ static enum hk_status options_read(const struct hk__env *env, const struct hk_gr
 	spec->rank = opts->rank;
 	spec->n = opts->nranks;
 	spec->launcher = "options";
-	if (opts->nranks == 0 || opts->rank >= opts->nranks)
+	if (opts->rank != HK_NONE && (opts->nranks == 0 || opts->rank >= opts->nranks))
 		return hk__why(env->why, HK_EINVAL,
 			       "rank %u of %u: with an address, options need a rank below nranks",
 			       opts->rank, opts->nranks);
-	if (!hk__env_address(opts->address, spec))
+	if (opts->rank == HK_NONE && opts->nranks)
+		return hk__why(env->why, HK_EINVAL,
+			       "nranks %u: a newcomer (rank HK_NONE) is told how many there are; "
+			       "leave it 0",
+			       opts->nranks);
+	if (!hk__env_address(opts->address, 1, spec))
 		return hk__why(env->why, HK_EINVAL,
 			       "address \"%.100s\": host:port or [address]:port is needed",
 			       opts->address);
@@ -177,7 +182,7 @@ static enum hk_status launcher_read(const struct hk__env *env, const struct hk_g
 	enum hk_status status = hk__launcher_read(env, address != NULL, spec);
 	if (status != HK_OK)
 		return status;
-	if (address && !hk__env_address(address, spec))
+	if (address && !hk__env_address(address, 1, spec))
 		return hk__env_wrong(env, "HOCKET_ADDR", "host:port or [address]:port is needed");
 	if (address && !spec->job[0])
 		(void)snprintf(spec->job, sizeof(spec->job), "port-%u", spec->port);
@@ -300,10 +305,11 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 }
 
 enum hk_status hk__boot_environment(const struct hk_group_opts *opts_from, char *const *environ_,
-				    struct hk_why *why, struct hk__boot_spec *spec_out)
+				    bool threads, struct hk_why *why,
+				    struct hk__boot_spec *spec_out)
 {
 	struct hk__env env = { environ_, why };
-	struct hk__boot_spec spec = { .n = 1 };
+	struct hk__boot_spec spec = { .n = 1, .launcher = "threads" };
 	struct hk_group_opts opts;
 	enum hk_status status = opts_read(opts_from, why, &opts);
 
@@ -311,8 +317,9 @@ enum hk_status hk__boot_environment(const struct hk_group_opts *opts_from, char 
 		return status;
 	spec.alloc = opts.alloc ? opts.alloc : &hk__alloc_default;
 	host_find(spec.host_id, sizeof(spec.host_id));
-	status =
-		opts.address ? options_read(&env, &opts, &spec) : launcher_read(&env, &opts, &spec);
+	if (!threads)
+		status = opts.address ? options_read(&env, &opts, &spec)
+				      : launcher_read(&env, &opts, &spec);
 	if (status == HK_OK)
 		status = text_read(&env, opts.host, "HOCKET_HOST", spec.host_id,
 				   sizeof(spec.host_id));

@@ -19,8 +19,8 @@ const char *hk__env_get(const struct hk__env *env, const char *name);
 enum hk_status hk__env_wrong(const struct hk__env *env, const char *name, const char *advice);
 /* A decimal number from min to max, and nothing else. */
 bool hk__env_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number_out);
-/* "host:port" or "[address]:port". */
-bool hk__env_address(const char *text, struct hk__boot_spec *spec);
+/* "host:port" or "[address]:port", from that port on. */
+bool hk__env_address(const char *text, uint16_t port_min, struct hk__boot_spec *spec);
 
 /*
  * rank, n, host, port, host_found, job and launcher, from the first launcher

@@ -5,6 +5,9 @@
  * Rank 0 may come later than the others, and somebody else may be where it is
  * looked for. So all its places are tried in turn, until one proves that it
  * holds the job's key.
+ *
+ * A newcomer learns from the table which rank it is, and of how many: its own
+ * place is there once.
  */
 #include "group/meet.h"
 
@@ -26,6 +29,7 @@ struct follow {
 	int listen_fd;	    /* takes data connections; -1: not yet */
 	int fd;		    /* to rank 0 */
 	struct hk_why last; /* of the last try */
+	char name[40];	    /* of this rank, for messages */
 };
 
 /* Data connections are taken where this one was made from. */
@@ -38,8 +42,7 @@ static enum hk_status follow_listen(struct follow *follow)
 	follow->listen_fd = -1;
 	if (hk__place_of(follow->fd, &here) != HK_OK)
 		return hk__why(follow->why, HK_EIO,
-			       "rank %u: the connection to rank 0 has no address",
-			       follow->spec->rank);
+			       "%s: the connection to rank 0 has no address", follow->name);
 	return hk__meet_listen(follow->spec, &here, follow->why, &follow->hello.place,
 			       &follow->listen_fd);
 }
@@ -69,9 +72,9 @@ static enum hk_status knock_failed(struct follow *follow, const struct hk__place
 	/* On a port made from the job's name it is another job; on a given one, a mistake. */
 	if (status == HK_EDENIED && follow->spec->port)
 		return hk__why(follow->why, HK_EDENIED,
-			       "rank %u: who answers at %s does not hold the job's key: give all "
+			       "%s: who answers at %s does not hold the job's key: give all "
 			       "ranks the same HOCKET_KEY",
-			       follow->spec->rank, text);
+			       follow->name, text);
 	return HK_INPROGRESS;
 }
 
@@ -119,9 +122,9 @@ static enum hk_status follow_too_late(struct follow *follow)
 	hk__places_text(follow->spec, &follow->places, &where);
 	return hk__why(
 		follow->why, HK_ETIMEDOUT,
-		"rank %u of %u (%s): rank 0 has not answered at %s in %.3g s; last try: %.200s; "
+		"%s (%s): rank 0 has not answered at %s in %.3g s; last try: %.200s; "
 		"is it there? HOCKET_ADDR says where, HOCKET_TIMEOUT how long",
-		follow->spec->rank, follow->spec->n, follow->spec->launcher, room,
+		follow->name, follow->spec->launcher, room,
 		(double)follow->spec->timeout_ns / (double)HK__SECOND_NS, follow->last.text);
 }
 
@@ -138,6 +141,11 @@ static enum hk_status follow_find(struct follow *follow)
 			status = knock_around(follow);
 		if (status != HK_INPROGRESS)
 			return status;
+		if (follow->spec->look) {
+			status = follow->spec->look(follow->spec->ctx, follow->why);
+			if (status != HK_OK)
+				return status;
+		}
 		if (follow->patience_ns < PATIENCE_MAX_NS)
 			follow->patience_ns *= 2;
 		hk__line_pause(&pause_ns, follow->deadline_ns);
@@ -152,12 +160,10 @@ static enum hk_status line_lost(const struct follow *follow, enum hk_status stat
 	if (status == HK_ETIMEDOUT)
 		return hk__why(
 			follow->why, status,
-			"rank %u of %u: rank 0 is there, but not all others have come in %.3g s",
-			follow->spec->rank, follow->spec->n,
+			"%s: rank 0 is there, but not all others have come in %.3g s", follow->name,
 			(double)follow->spec->timeout_ns / (double)HK__SECOND_NS);
 	return hk__why(follow->why, HK_EPEER,
-		       "rank %u: rank 0 is gone before all had met; see its own message",
-		       follow->spec->rank);
+		       "%s: rank 0 is gone before all had met; see its own message", follow->name);
 }
 
 /* Rank 0 says why there will be no group. */
@@ -179,13 +185,40 @@ static enum hk_status refusal_read(struct follow *follow, enum hk_status status,
 	return hk__why(follow->why, status, "%s", text);
 }
 
+static bool place_fits(const struct follow *follow, const struct hk__boot_peer *peer)
+{
+	return peer->addr_len == follow->hello.place.len &&
+	       hk__place_port(&(struct hk__place){ peer->addr, peer->addr_len }) ==
+		       hk__place_port(&follow->hello.place);
+}
+
+/* Which rank a newcomer is: where its place is, and no other has the same. */
+static uint32_t place_find(const struct follow *follow, const struct hk__table *table)
+{
+	char own[HK__PLACE_TEXT], other[HK__PLACE_TEXT];
+	uint32_t rank = HK_NONE, found = 0;
+
+	hk__place_text(&follow->hello.place, own);
+	for (uint32_t r = 0; r < table->n; r++) {
+		const struct hk__boot_peer *peer = &table->peers[r];
+
+		if (!place_fits(follow, peer))
+			continue;
+		hk__place_text(&(struct hk__place){ peer->addr, peer->addr_len }, other);
+		if (strcmp(own, other) == 0) {
+			rank = r;
+			found++;
+		}
+	}
+	return found == 1 ? rank : HK_NONE;
+}
+
 static bool table_fits(const struct follow *follow, const struct hk__table *table)
 {
-	const struct hk__boot_peer *own = &table->peers[follow->spec->rank];
+	uint32_t rank = follow->spec->rank;
 
-	return own->addr_len == follow->hello.place.len &&
-	       hk__place_port(&(struct hk__place){ own->addr, own->addr_len }) ==
-		       hk__place_port(&follow->hello.place);
+	return hk__boot_is_newcomer(follow->spec) ? place_find(follow, table) != HK_NONE
+						  : place_fits(follow, &table->peers[rank]);
 }
 
 static enum hk_status table_take(struct follow *follow, unsigned char *bytes, size_t len,
@@ -208,28 +241,48 @@ static enum hk_status table_take(struct follow *follow, unsigned char *bytes, si
 	return status;
 }
 
-static enum hk_status table_read(struct follow *follow, struct hk__table *table)
+/* A newcomer has had no room for peers until now. */
+static enum hk_status peers_make(struct follow *follow, uint32_t len, struct hk__boot *boot)
 {
-	const struct hk_alloc *alloc =
-		follow->spec->alloc ? follow->spec->alloc : &hk__alloc_default;
+	if (!hk__boot_is_newcomer(follow->spec))
+		return HK_OK;
+	uint32_t n = hk__table_ranks(len);
+	if (n == 0)
+		return HK_OK; /* which is no table of any: it will show */
+	boot->peers = hk__mem_zalloc(boot->alloc, n, sizeof(struct hk__boot_peer));
+	if (!boot->peers)
+		return hk__why(follow->why, HK_ENOMEM, "no memory for a table of %u ranks", n);
+	boot->n = n;
+	return HK_OK;
+}
+
+static enum hk_status table_read(struct follow *follow, struct hk__boot *boot,
+				 struct hk__table *table)
+{
 	unsigned char head[HK__ANSWER_BYTES];
 	uint64_t deadline_ns = follow->deadline_ns + HK__GRACE_NS;
 	enum hk_status status = hk__line_read(follow->fd, head, sizeof(head), deadline_ns), said;
-	size_t bytes_len = hk__table_bytes(table->n);
 	uint32_t len;
 
 	if (status != HK_OK)
 		return line_lost(follow, status);
-	if (!hk__answer_read(head, &said, &len) || (said == HK_OK && len != bytes_len))
-		return hk__why(follow->why, HK_EIO, "rank 0 answers what cannot be");
-	if (said != HK_OK)
+	bool sense = hk__answer_read(head, &said, &len);
+	if (sense && said != HK_OK)
 		return refusal_read(follow, said, len);
-	unsigned char *bytes = hk__mem_zalloc(alloc, bytes_len, 1);
+	if (sense)
+		status = peers_make(follow, len, boot);
+	if (status != HK_OK)
+		return status;
+	size_t bytes_len = hk__table_bytes(boot->n);
+	if (!sense || boot->n == 0 || len != bytes_len)
+		return hk__why(follow->why, HK_EIO, "rank 0 answers what cannot be");
+	*table = (struct hk__table){ .n = boot->n, .peers = boot->peers };
+	unsigned char *bytes = hk__mem_zalloc(boot->alloc, bytes_len, 1);
 	if (!bytes)
 		return hk__why(follow->why, HK_ENOMEM, "no memory for a table of %u ranks",
 			       table->n);
 	status = table_take(follow, bytes, bytes_len, table);
-	hk__mem_free(alloc, bytes, bytes_len, 1);
+	hk__mem_free(boot->alloc, bytes, bytes_len, 1);
 	if (status != HK_OK)
 		return status;
 	status = hk__line_write(follow->fd, "k", 1, deadline_ns);
@@ -246,14 +299,21 @@ enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadli
 				 .patience_ns = PATIENCE_NS,
 				 .listen_fd = -1,
 				 .fd = -1 };
-	struct hk__table table = { .n = spec->n, .peers = boot->peers };
+	struct hk__table table;
 
+	if (hk__boot_is_newcomer(spec))
+		(void)snprintf(follow.name, sizeof(follow.name), "a newcomer");
+	else
+		(void)snprintf(follow.name, sizeof(follow.name), "rank %u of %u", spec->rank,
+			       spec->n);
 	hk__meet_hello(spec, &follow.hello);
 	enum hk_status status = follow_find(&follow);
 	if (status == HK_OK)
-		status = table_read(&follow, &table);
+		status = table_read(&follow, boot, &table);
 	follow_hang_up(&follow);
 	if (status == HK_OK) {
+		if (hk__boot_is_newcomer(spec))
+			boot->rank = place_find(&follow, &table);
 		memcpy(run_out, table.run, HK__RUN_BYTES);
 		boot->listen_fd = follow.listen_fd;
 	} else if (follow.listen_fd >= 0) {

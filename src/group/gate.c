@@ -443,6 +443,12 @@ void hk__gate_tell(struct hk__gate *gate, uint32_t guest, const struct hk__gate_
 	(void)visitor_flush(gate, visitor);
 }
 
+void hk__gate_drop(struct hk__gate *gate, uint32_t guest)
+{
+	hk_assert(gate->visitors[guest].fd >= 0 && gate->visitors[guest].proved);
+	visitor_close(gate, &gate->visitors[guest]);
+}
+
 int hk__gate_fd(const struct hk__gate *gate, uint32_t guest)
 {
 	return gate->visitors[guest].fd;

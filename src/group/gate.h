@@ -53,6 +53,8 @@ enum hk_status hk__gate_next(struct hk__gate *gate, uint64_t deadline_ns,
 			     struct hk__gate_event *event_out);
 /* Once for each guest. */
 void hk__gate_tell(struct hk__gate *gate, uint32_t guest, const struct hk__gate_message *message);
+/* Hangs up on a guest: nothing more is heard of it. */
+void hk__gate_drop(struct hk__gate *gate, uint32_t guest);
 /* The connection of a guest, to be looked at. */
 int hk__gate_fd(const struct hk__gate *gate, uint32_t guest);
 /* Those who came and had no proof, or the proof of another key. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - groups: made, split, asked and freed. */
 #include "group/inside.h"
+#include "group/line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static void group_fini(void *ctx)
 	hk__chans_fini(&group->chans);
 }
 
-static void group_destroy(struct hk_group *group)
+void hk__group_destroy(struct hk_group *group)
 {
 	struct hk__world *world = group->world;
 	const struct hk_alloc *alloc = group->alloc;
@@ -121,12 +122,12 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	group->chans.slots = world->slots;
 	group->chans.slot_bytes = world->slot_bytes;
 	if (group_find_nodes(group) != HK_OK) {
-		group_destroy(group);
+		hk__group_destroy(group);
 		return HK_ENOMEM;
 	}
 	enum hk_status status = hk__group_fabric(group, NULL);
 	if (status != HK_OK) {
-		group_destroy(group);
+		hk__group_destroy(group);
 		return status;
 	}
 	hk__world_run(world, group_join, group);
@@ -155,7 +156,7 @@ static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why
  * fabric or none. It is also the first thing they do together: who is not there,
  * or cannot be reached, is known now.
  */
-static enum hk_status group_agree(struct hk_group *group, struct hk_why *why)
+static enum hk_status group_agree(struct hk_group *group, uint64_t timeout_ns, struct hk_why *why)
 {
 	struct hk__world *world = group->world;
 	uint32_t digest = world->like ? hk__fabric_digest(world->like) : 0;
@@ -164,6 +165,7 @@ static enum hk_status group_agree(struct hk_group *group, struct hk_why *why)
 
 	group->check = false; /* that would choose an algorithm: not safe yet */
 	opts.algo = "recursive-doubling";
+	opts.timeout_ns = timeout_ns;
 	enum hk_status status =
 		hk_allreduce(group, own, most, 4, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
 	group->number = 0; /* operations are counted for callers */
@@ -186,60 +188,141 @@ static enum hk_status fabric_open(const struct hk__group_env *env, const struct 
 	return env->fabric[0] ? hk_fabric_open(env->fabric, alloc, why, fabric_out) : HK_OK;
 }
 
-static enum hk_status group_create(const struct hk_group_opts *opts, struct hk_why *why,
-				   struct hk_group **group_out)
+/* Origin is borrowed. */
+static struct hk__world_spec world_spec(const struct hk__origin *origin)
 {
-	struct hk__boot_spec boot_spec;
-	struct hk__group_env env;
-	struct hk__boot boot;
-	struct hk__world *world;
-	enum hk_status status = hk__boot_environment(opts, environ, why, &boot_spec);
+	const struct hk__group_env *env = &origin->env;
+	const char *iface = origin->boot.iface;
 
-	if (status == HK_OK)
-		status = hk__group_environment(opts, environ, why, &env);
+	return (struct hk__world_spec){ .net = env->net,
+					.iface = iface[0] ? iface : NULL,
+					.timeout_ns = env->timeout_ns,
+					.watch_ns = env->watch_ns,
+					.silence_ns = env->silence_ns,
+					.encrypt = env->encrypt,
+					.trace = env->trace,
+					.trace_room = env->trace_room,
+					.origin = origin,
+					.alloc = origin->boot.alloc };
+}
+
+static enum hk_status world_found(const struct hk__origin *origin, struct hk_why *why,
+				  struct hk__world **world_out)
+{
+	struct hk__boot_spec boot_spec = origin->boot;
+	struct hk__world_spec spec = world_spec(origin);
+	struct hk__boot boot;
+	enum hk_status status = fabric_open(&origin->env, spec.alloc, why, &spec.like);
+
 	if (status != HK_OK)
 		return status;
-	boot_spec.share = env.net != HK__NET_TCP || boot_spec.n == 1; /* alone: no sockets */
+	/* Alone: no sockets. */
+	boot_spec.share = spec.net != HK__NET_TCP || boot_spec.n == 1;
 	boot_spec.segment_bytes = hk__world_segment_bytes();
-	boot_spec.alloc = opts->alloc;
-	struct hk__world_spec world_spec = { .net = env.net,
-					     .iface = boot_spec.iface[0] ? boot_spec.iface : NULL,
-					     .timeout_ns = env.timeout_ns,
-					     .watch_ns = env.watch_ns,
-					     .silence_ns = env.silence_ns,
-					     .encrypt = env.encrypt,
-					     .trace = env.trace,
-					     .trace_room = env.trace_room,
-					     .alloc = opts->alloc };
-	status = fabric_open(&env, opts->alloc, why, &world_spec.like);
-	if (status != HK_OK)
-		return status;
 	status = hk__boot_join(&boot_spec, why, &boot);
 	if (status != HK_OK) {
-		hk_fabric_free(world_spec.like);
+		hk_fabric_free(spec.like);
 		return status;
 	}
-	status = hk__world_create(&world_spec, &boot, why, &world);
+	return hk__world_create(&spec, &boot, why, world_out);
+}
+
+static uint64_t time_left(uint64_t deadline_ns)
+{
+	uint64_t now = hk__now_ns();
+
+	return now + HK__MS_NS < deadline_ns ? deadline_ns - now : HK__MS_NS;
+}
+
+enum hk_status hk__group_found(const struct hk__origin *origin, struct hk_why *why,
+			       struct hk_group **group_out)
+{
+	uint64_t deadline_ns = hk__deadline_ns(hk__now_ns(), origin->boot.timeout_ns);
+	bool grows = origin->boot.meeting || hk__boot_is_newcomer(&origin->boot);
+	struct hk__world *world;
+	struct hk_group *group;
+	enum hk_status status = world_found(origin, why, &world);
+
 	if (status != HK_OK)
 		return status;
 	struct group_spec spec = { .world = world,
 				   .rank = world->rank,
 				   .n = world->n,
-				   .timeout_ns = env.timeout_ns,
-				   .check = env.check };
-	status = group_make(&spec, group_out);
+				   .timeout_ns = origin->env.timeout_ns,
+				   .check = origin->env.check };
+	status = group_make(&spec, &group);
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_status_text(status));
-	status = group_agree(*group_out, why);
-	if (status == HK_OK && env.progress) {
+	status = group_agree(group, grows ? time_left(deadline_ns) : 0, why);
+	if (status == HK_OK && origin->env.progress) {
 		status = hk__world_start_thread(world);
 		if (status != HK_OK)
 			hk__why(why, status, "cannot start a progress thread");
 	}
-	if (status != HK_OK) {
-		group_destroy(*group_out);
-		*group_out = NULL;
+	if (status == HK_OK)
+		*group_out = group;
+	else
+		hk__group_destroy(group);
+	return status;
+}
+
+enum hk_status hk__group_enter(struct hk_group *group, uint64_t timeout_ns)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+
+	opts.timeout_ns = timeout_ns;
+	enum hk_status status = hk_barrier(group, &opts);
+	group->number = 0; /* operations are counted for callers */
+	return status;
+}
+
+/* Members that gave up growing, or died: another try may do. */
+static bool newcomer_stays(enum hk_status status)
+{
+	return status == HK_EPEER || status == HK_EREVOKED || status == HK_ETIMEDOUT;
+}
+
+/* Stays in line until it is taken in, or its time is up. */
+static enum hk_status newcomer_join(const struct hk__origin *origin, struct hk_why *why,
+				    struct hk_group **group_out)
+{
+	uint64_t timeout_ns = origin->boot.timeout_ns, pause_ns = 0;
+	uint64_t deadline_ns = hk__deadline_ns(hk__now_ns(), timeout_ns);
+	struct hk__origin again = *origin;
+	struct hk_group *group;
+	struct hk_why last;
+	enum hk_status status;
+
+	for (;;) {
+		again.boot.timeout_ns = time_left(deadline_ns);
+		status = hk__group_found(&again, &last, &group);
+		if (status == HK_OK) {
+			status = hk__group_enter(group, time_left(deadline_ns));
+			if (status == HK_OK)
+				break;
+			hk__why(&last, status, "%s", hk_group_why(group));
+			hk__group_destroy(group);
+		}
+		if (!newcomer_stays(status))
+			return hk__why(why, status, "%s", last.text);
+		if (hk__now_ns() >= deadline_ns)
+			return hk__why(why, HK_ETIMEDOUT,
+				       "not taken into a group in %.3g s; last try: %.500s",
+				       (double)timeout_ns / (double)HK__SECOND_NS, last.text);
+		hk__line_pause(&pause_ns, deadline_ns);
 	}
+	*group_out = group;
+	return HK_OK;
+}
+
+static enum hk_status origin_read(const struct hk_group_opts *opts, bool threads,
+				  struct hk_why *why, struct hk__origin *origin_out)
+{
+	enum hk_status status =
+		hk__boot_environment(opts, environ, threads, why, &origin_out->boot);
+
+	if (status == HK_OK)
+		status = hk__group_environment(opts, environ, why, &origin_out->env);
 	return status;
 }
 
@@ -254,7 +337,12 @@ enum hk_status hk_group_create(const struct hk_group_opts *given, struct hk_why 
 	if (!group_out)
 		return hk__why(why, HK_EINVAL, "group_out is NULL");
 	*group_out = NULL;
-	return group_create(&opts, why, group_out);
+	struct hk__origin origin;
+	status = origin_read(&opts, false, why, &origin);
+	if (status != HK_OK)
+		return status;
+	return hk__boot_is_newcomer(&origin.boot) ? newcomer_join(&origin, why, group_out)
+						  : hk__group_found(&origin, why, group_out);
 }
 
 /* A group for each of the worlds; they are its groups' own from here on. */
@@ -280,7 +368,7 @@ static enum hk_status threads_make(struct hk__world **worlds, uint32_t nranks,
 	}
 	for (uint32_t r = 0; r < nranks && status != HK_OK; r++) {
 		if (groups_out[r])
-			group_destroy(groups_out[r]);
+			hk__group_destroy(groups_out[r]);
 		groups_out[r] = NULL;
 	}
 	return status;
@@ -290,25 +378,20 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 				struct hk_why *why, struct hk_group **groups_out)
 {
 	struct hk_group_opts opts;
-	struct hk__group_env env;
+	struct hk__origin origin;
+	const struct hk__group_env *env = &origin.env;
 	enum hk_status status = opts_read(given, why, &opts);
 
 	if (status == HK_OK)
-		status = hk__group_environment(&opts, environ, why, &env);
+		status = origin_read(&opts, true, why, &origin);
 	if (status != HK_OK)
 		return status;
 	if (!groups_out || nranks == 0 || nranks > THREADS_MAX)
 		return hk__why(why, HK_EINVAL, "%u ranks as threads: 1 to %u can be", nranks,
 			       THREADS_MAX);
-	struct hk__world_spec spec = { .net = env.net,
-				       .timeout_ns = env.timeout_ns,
-				       .watch_ns = env.watch_ns,
-				       .silence_ns = env.silence_ns,
-				       .encrypt = env.encrypt,
-				       .trace = env.trace,
-				       .trace_room = env.trace_room,
-				       .alloc = opts.alloc };
-	status = fabric_open(&env, opts.alloc, why, &spec.like);
+	struct hk__world_spec spec = world_spec(&origin);
+	spec.iface = NULL; /* threads meet inside */
+	status = fabric_open(env, opts.alloc, why, &spec.like);
 	if (status != HK_OK)
 		return status;
 	struct hk__world **worlds = hk__mem_zalloc(opts.alloc, nranks, sizeof(void *));
@@ -319,7 +402,7 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 	memset(groups_out, 0, nranks * sizeof(struct hk_group *));
 	status = hk__world_create_threads(&spec, nranks, why, worlds);
 	if (status == HK_OK) {
-		status = threads_make(worlds, nranks, &env, groups_out);
+		status = threads_make(worlds, nranks, env, groups_out);
 		if (status != HK_OK)
 			hk__why(why, status, "%s", hk_status_text(status));
 	}
@@ -432,7 +515,7 @@ void hk_group_free(struct hk_group *group)
 	/* So that nobody's last messages are cut off. */
 	if (hk__group_failed(group) == HK_OK && group->n > 1)
 		(void)!hk_barrier(group, NULL);
-	group_destroy(group);
+	hk__group_destroy(group);
 }
 
 uint32_t hk_group_rank(const struct hk_group *group)

@@ -56,30 +56,20 @@ static enum hk_status agree_late(struct hk_group *group, struct agreement *agree
 	return hk__group_refuse(group, HK_ETIMEDOUT, "%s", line);
 }
 
-static enum hk_status agree(struct hk_group *group, uint64_t value, const struct hk_opts *given,
-			    struct agreement *agreement)
+/* agreement->spec has value, timeout_ns and late_ns. */
+static enum hk_status agree_await(struct hk_group *group, struct agreement *agreement)
 {
 	struct hk__world *world = group->world;
-	struct hk_opts opts = HK_OPTS_INIT;
+	struct hk__consent_spec *spec = &agreement->spec;
 
-	if (given && hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
-		return hk__group_refuse(group, HK_EINVAL,
-					"options of an unknown size or version: begin with "
-					"HK_OPTS_INIT");
-	if (group->batching)
-		return hk__group_refuse(group, HK_EINVAL, "an agreement inside a batch");
 	group->refused = true; /* if it fails: not of what the group failed of */
-	*agreement = (struct agreement){
-		.spec = { .world = world,
-			  .id = hk__group_id(group),
-			  .rank = group->rank,
-			  .n = group->n,
-			  .ranks = group->ranks,
-			  .number = group->agreements++,
-			  .value = value,
-			  .timeout_ns = opts.timeout_ns ? opts.timeout_ns : group->timeout_ns,
-			  .silence_ns = world->silence_ns },
-	};
+	spec->world = world;
+	spec->id = hk__group_id(group);
+	spec->rank = group->rank;
+	spec->n = group->n;
+	spec->ranks = group->ranks;
+	spec->number = group->agreements++;
+	spec->silence_ns = world->silence_ns;
 	hk__world_run(world, agree_begin, agreement);
 	if (agreement->status != HK_OK)
 		return hk__group_refuse(group, agreement->status, "no memory to agree");
@@ -95,6 +85,24 @@ static enum hk_status agree(struct hk_group *group, uint64_t value, const struct
 		return hk__group_refuse(group, status, "%s", hk__consent_why(agreement->consent));
 	group->refused = status != HK_OK;
 	return status;
+}
+
+static enum hk_status agree(struct hk_group *group, uint64_t value, const struct hk_opts *given,
+			    struct agreement *agreement)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+
+	if (given && hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
+		return hk__group_refuse(group, HK_EINVAL,
+					"options of an unknown size or version: begin with "
+					"HK_OPTS_INIT");
+	if (group->batching)
+		return hk__group_refuse(group, HK_EINVAL, "an agreement inside a batch");
+	*agreement = (struct agreement){
+		.spec = { .value = value,
+			  .timeout_ns = opts.timeout_ns ? opts.timeout_ns : group->timeout_ns },
+	};
+	return agree_await(group, agreement);
 }
 
 /* What was agreed on is known from now on: who is out is lost. */
@@ -119,6 +127,21 @@ enum hk_status hk_group_agree(struct hk_group *group, uint64_t *value, const str
 		return status;
 	if (value)
 		*value = hk__consent_value(agreement.consent);
+	hk__world_run(group->world, agree_learn, &agreement);
+	return HK_OK;
+}
+
+enum hk_status hk__group_consent(struct hk_group *group, uint64_t *value, uint64_t timeout_ns,
+				 uint64_t late_ns)
+{
+	struct agreement agreement = {
+		.spec = { .value = *value, .timeout_ns = timeout_ns, .late_ns = late_ns },
+	};
+	enum hk_status status = agree_await(group, &agreement);
+
+	if (status != HK_OK)
+		return status;
+	*value = hk__consent_value(agreement.consent);
 	hk__world_run(group->world, agree_learn, &agreement);
 	return HK_OK;
 }

@@ -87,8 +87,15 @@ static bool hocket_here(const struct hk__env *env)
 static enum hk_status hocket_read(const struct hk__env *env, bool has_address,
 				  struct hk__boot_spec *spec)
 {
-	enum hk_status status = ranks_read(env, "HOCKET_RANK", "HOCKET_SIZE", spec);
+	const char *rank = hk__env_get(env, "HOCKET_RANK");
+	enum hk_status status = HK_OK;
 
+	if (rank && strcmp(rank, "new") == 0) {
+		spec->rank = HK_NONE;
+		spec->n = 0;
+	} else {
+		status = ranks_read(env, "HOCKET_RANK", "HOCKET_SIZE", spec);
+	}
 	if (status != HK_OK || spec->n == 1 || has_address)
 		return status;
 	return hk__env_wrong(env, "HOCKET_ADDR", "host:port of rank 0 is needed by all ranks");

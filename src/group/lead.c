@@ -5,6 +5,10 @@
  *
  * If it comes to nothing, those who have come, and those who still come in a
  * moment, get the line that says why.
+ *
+ * Where a group grows, its members have to come, and any newcomers will do: one
+ * that leaves is replaced by the next, one too many is hung up on, and so is one
+ * at a start: it stays in line, and comes again.
  */
 #include "group/gate.h"
 #include "group/meet.h"
@@ -18,6 +22,20 @@
 #define BIND_NS (3 * HK__SECOND_NS)   /* for who held the port to leave */
 #define LINGER_NS (2 * HK__SECOND_NS) /* to say why */
 #define MISSING_SHOWN 8u
+#define LOOK_NS (100 * HK__MS_NS) /* between looks whether there is still a point */
+
+/* Why one guest is turned away, while the others go on. */
+enum refusal {
+	REFUSAL_MEMORY,
+	REFUSAL_STRAY,
+	REFUSALS
+};
+
+static const char *const refusal_texts[REFUSALS] = {
+	"the group shares memory where this newcomer does not, or the other way round: give it "
+	"the HOCKET_NET of the group",
+	"the group runs already, and only takes newcomers in: come as HOCKET_RANK=new",
+};
 
 struct lead {
 	const struct hk__boot_spec *spec;
@@ -37,7 +55,15 @@ struct lead {
 	struct hk__place data; /* of rank 0 */
 	unsigned char *bytes;  /* what all are told */
 	size_t bytes_len;
+	unsigned char refusals[REFUSALS][HK__ANSWER_BYTES + 160];
 };
+
+/* Ranks below this have to come as themselves. */
+static uint32_t lead_members(const struct lead *lead)
+{
+	return lead->spec->meeting ? lead->spec->members : lead->spec->n;
+}
+
 
 /* ---- the gate ---- */
 
@@ -80,6 +106,11 @@ static enum hk_status gate_failed(struct lead *lead, int error)
 
 	hk__text_init(&where, room, sizeof(room));
 	hk__places_text(lead->spec, &lead->places, &where);
+	if (error == EADDRNOTAVAIL && lead->spec->host_found && lead->spec->meeting)
+		return hk__why(&lead->why, HK_EINVAL,
+			       "rank 0 is not on %s any more, where the job began: give "
+			       "hk_group_grow an address of its host",
+			       lead->spec->host);
 	if (error == EADDRNOTAVAIL && lead->spec->host_found)
 		return hk__why(&lead->why, HK_EINVAL,
 			       "rank 0 is not on %s, where %s has the others look for it: set "
@@ -148,9 +179,10 @@ static enum hk_status guest_refuse(struct lead *lead, uint32_t guest, const stru
 	guest_text(lead, guest, text);
 	if (hello->n != own->n)
 		return hk__why(&lead->why, HK_EINVAL,
-			       "rank %u, from %s, says %u ranks, rank 0 says %u: start all ranks "
+			       "rank %u, from %s, says %u ranks, rank 0 says %u: %s all ranks "
 			       "with the same number",
-			       hello->rank, text, hello->n, own->n);
+			       hello->rank, text, hello->n, own->n,
+			       lead->spec->meeting ? "grow" : "start");
 	if (hello->share != own->share || hello->segment_bytes != own->segment_bytes)
 		return hk__why(&lead->why, HK_EINVAL,
 			       "rank %u, from %s, shares %" PRIu64
@@ -177,50 +209,115 @@ static void data_prefer(struct lead *lead, uint32_t guest)
 		lead->data = here;
 }
 
+static void guest_seat(struct lead *lead, uint32_t guest, const struct hk__hello *hello)
+{
+	lead->hellos[hello->rank] = *hello;
+	lead->guests[hello->rank] = guest;
+	lead->ranks[guest] = hello->rank;
+	lead->came++;
+	data_prefer(lead, guest);
+}
+
+/* It has no part in this: it is told so, and the others go on. */
+static void guest_turn_away(struct lead *lead, uint32_t guest, enum refusal refusal)
+{
+	unsigned char *bytes = lead->refusals[refusal];
+	size_t len = strlen(refusal_texts[refusal]);
+
+	hk_assert(HK__ANSWER_BYTES + len <= sizeof(lead->refusals[refusal]));
+	hk__answer_write(HK_EINVAL, (uint32_t)len, bytes);
+	memcpy(bytes + HK__ANSWER_BYTES, refusal_texts[refusal], len);
+	lead->ranks[guest] = HK_NONE;
+	hk__gate_tell(lead->gate, guest,
+		      &(struct hk__gate_message){ .bytes = bytes, .len = HK__ANSWER_BYTES + len });
+}
+
+/* A newcomer gets the lowest rank that is left. */
+static void newcomer_add(struct lead *lead, uint32_t guest, struct hk__hello *hello)
+{
+	const struct hk__hello *own = &lead->hellos[0];
+	uint32_t rank = lead_members(lead);
+
+	while (rank < lead->spec->n && lead->hellos[rank].n)
+		rank++;
+	if (rank == lead->spec->n) {
+		lead->ranks[guest] = HK_NONE;
+		hk__gate_drop(lead->gate, guest); /* and stays in line */
+		return;
+	}
+	if (hello->share != own->share || hello->segment_bytes != own->segment_bytes) {
+		guest_turn_away(lead, guest, REFUSAL_MEMORY);
+		return;
+	}
+	hello->rank = rank;
+	hello->n = own->n;
+	guest_seat(lead, guest, hello);
+}
+
 static enum hk_status guest_add(struct lead *lead, uint32_t guest, const unsigned char *bytes)
 {
 	const struct hk__hello *own = &lead->hellos[0];
 	struct hk__hello hello;
+	bool reads = hk__hello_read(bytes, &hello);
 
+	if (reads && hello.rank == HK_NONE && hello.n == 0 && !hello.meeting) {
+		newcomer_add(lead, guest, &hello);
+		return HK_OK;
+	}
+	if ((lead->spec->meeting && !reads) || (reads && hello.meeting != lead->spec->meeting)) {
+		guest_turn_away(lead, guest, REFUSAL_STRAY);
+		return HK_OK;
+	}
 	lead->ranks[guest] = 0; /* a guest to be told, whatever it says */
-	if (!hk__hello_read(bytes, &hello) || (hello.n == own->n && hello.rank >= own->n))
+	if (!reads || (hello.n == own->n && hello.rank >= lead_members(lead)))
 		return hk__why(&lead->why, HK_EIO, "a rank says hello in a way that cannot be");
 	if (hello.n != own->n || hello.share != own->share ||
 	    hello.segment_bytes != own->segment_bytes || lead->hellos[hello.rank].n)
 		return guest_refuse(lead, guest, &hello);
-	lead->hellos[hello.rank] = hello;
-	lead->guests[hello.rank] = guest;
-	lead->ranks[guest] = hello.rank;
-	lead->came++;
-	data_prefer(lead, guest);
+	guest_seat(lead, guest, &hello);
 	return HK_OK;
+}
+
+/* "ranks 3, 7 and 12 others of 64" */
+static void missing_show(const struct lead *lead, uint32_t missing, struct hk__text *text)
+{
+	uint32_t members = lead_members(lead), shown = 0;
+
+	hk__text_add(text, "rank%s", missing > 1 ? "s" : "");
+	for (uint32_t r = 1; r < members && shown < MISSING_SHOWN; r++) {
+		if (lead->hellos[r].n)
+			continue;
+		bool last = shown > 0 && shown + 1 == missing;
+
+		hk__text_add(text, "%s%u", last ? " and " : shown ? ", " : " ", r);
+		shown++;
+	}
+	if (missing > shown)
+		hk__text_add(text, " and %u other%s", missing - shown,
+			     missing - shown > 1 ? "s" : "");
+	hk__text_add(text, " of %u", members);
 }
 
 /* "ranks 3, 7 and 12 others of 64 have not come to HOST:PORT in 60 s" */
 static enum hk_status lead_too_late(struct lead *lead)
 {
-	uint32_t missing = lead->spec->n - lead->came, shown = 0;
+	uint32_t missing = 0, absent = lead->spec->n - lead->came;
 	uint32_t denied = hk__gate_denied(lead->gate), strangers = hk__gate_strangers(lead->gate);
 	struct hk__text text;
 	char room[HK_WHY_MAX], where[HK__PLACE_TEXT];
 
 	hk__text_init(&text, room, sizeof(room));
-	hk__text_add(&text, "rank%s", missing > 1 ? "s" : "");
-	for (uint32_t r = 1; r < lead->spec->n && shown < MISSING_SHOWN; r++) {
-		if (lead->hellos[r].n)
-			continue;
-		bool last = shown > 0 && shown + 1 == missing;
-
-		hk__text_add(&text, "%s%u", last ? " and " : shown ? ", " : " ", r);
-		shown++;
-	}
-	if (missing > shown)
-		hk__text_add(&text, " and %u other%s", missing - shown,
-			     missing - shown > 1 ? "s" : "");
+	for (uint32_t r = 1; r < lead_members(lead); r++)
+		missing += lead->hellos[r].n == 0;
+	if (missing)
+		missing_show(lead, missing, &text);
+	if (absent > missing)
+		hk__text_add(&text, "%s%u of %u newcomer%s", missing ? " and " : "",
+			     absent - missing, lead->spec->n - lead_members(lead),
+			     lead->spec->n - lead_members(lead) > 1 ? "s" : "");
 	hk__place_text(&lead->place, where);
-	hk__text_add(&text, " of %u %s not come to %s%s%s in %.3g s", lead->spec->n,
-		     missing > 1 ? "have" : "has", lead->anywhere ? lead->spec->host : "",
-		     lead->anywhere ? " by " : "", where,
+	hk__text_add(&text, " %s not come to %s%s%s in %.3g s", absent > 1 ? "have" : "has",
+		     lead->anywhere ? lead->spec->host : "", lead->anywhere ? " by " : "", where,
 		     (double)lead->spec->timeout_ns / (double)HK__SECOND_NS);
 	if (denied)
 		hk__text_add(&text, "; %u came with another key: give all the same HOCKET_KEY",
@@ -238,29 +335,85 @@ static enum hk_status gate_broken(struct lead *lead)
 		       errno == EMFILE ? "; raise ulimit -n" : "");
 }
 
-static enum hk_status lead_gather(struct lead *lead)
+/* The seat of a newcomer is for the next one; a member's is not. */
+static enum hk_status guest_left(struct lead *lead, uint32_t guest)
 {
-	while (lead->came < lead->spec->n) {
-		struct hk__gate_event event;
-		enum hk_status status = hk__gate_next(lead->gate, lead->deadline_ns, &event);
+	uint32_t rank = lead->ranks[guest];
 
-		if (status != HK_OK)
-			return gate_broken(lead);
-		if (event.what == HK__GATE_TIMEOUT)
-			return lead_too_late(lead);
-		if (event.what == HK__GATE_CAME) {
-			status = guest_add(lead, event.guest, event.hello);
-			if (status != HK_OK)
-				return status;
-			continue;
-		}
-		uint32_t rank = lead->ranks[event.guest];
-		lead->ranks[event.guest] = HK_NONE;
+	lead->ranks[guest] = HK_NONE;
+	if (rank == HK_NONE)
+		return HK_OK; /* one that was turned away */
+	if (rank < lead_members(lead))
 		return hk__why(&lead->why, HK_EPEER,
 			       "rank %u came, and left before all had met; see its own message",
 			       rank);
-	}
+	lead->hellos[rank].n = 0;
+	lead->came--;
 	return HK_OK;
+}
+
+static enum hk_status lead_look(struct lead *lead)
+{
+	if (hk__now_ns() >= lead->deadline_ns)
+		return lead_too_late(lead);
+	return lead->spec->look(lead->spec->ctx, &lead->why);
+}
+
+static enum hk_status lead_gather(struct lead *lead)
+{
+	enum hk_status status = HK_OK;
+
+	while (lead->came < lead->spec->n && status == HK_OK) {
+		struct hk__gate_event event;
+		uint64_t until_ns = lead->deadline_ns, next_ns = hk__now_ns() + LOOK_NS;
+
+		if (lead->spec->look && next_ns < until_ns)
+			until_ns = next_ns;
+		if (hk__gate_next(lead->gate, until_ns, &event) != HK_OK)
+			return gate_broken(lead);
+		if (event.what == HK__GATE_TIMEOUT)
+			status = lead->spec->look ? lead_look(lead) : lead_too_late(lead);
+		else if (event.what == HK__GATE_CAME)
+			status = guest_add(lead, event.guest, event.hello);
+		else
+			status = guest_left(lead, event.guest);
+	}
+	return status;
+}
+
+static bool hosts_same(const struct hk__hello *a, const struct hk__hello *b)
+{
+	return memcmp(a->host, b->host, HK__HOST_BYTES) == 0;
+}
+
+static void seat_move(struct lead *lead, uint32_t from, uint32_t to)
+{
+	struct hk__hello hello = lead->hellos[from];
+	uint32_t guest = lead->guests[from];
+
+	memmove(lead->hellos + to + 1, lead->hellos + to, (from - to) * sizeof(hello));
+	memmove(lead->guests + to + 1, lead->guests + to, (from - to) * sizeof(guest));
+	lead->hellos[to] = hello;
+	lead->guests[to] = guest;
+	for (uint32_t r = to; r <= from; r++) {
+		lead->hellos[r].rank = r;
+		lead->ranks[lead->guests[r]] = r;
+	}
+}
+
+/* Newcomers of one host sit side by side, as plans of two levels want it. */
+static void newcomers_arrange(struct lead *lead)
+{
+	uint32_t members = lead_members(lead);
+
+	for (uint32_t r = members; r < lead->spec->n; r++) {
+		uint32_t to = r;
+
+		while (to >= members && !hosts_same(&lead->hellos[to - 1], &lead->hellos[r]))
+			to--;
+		if (to >= members && to < r)
+			seat_move(lead, r, to);
+	}
 }
 
 /* ---- what they are told ---- */
@@ -276,11 +429,20 @@ static enum hk_status answer_make(struct lead *lead, enum hk_status status, size
 	return HK_OK;
 }
 
+/* Newcomers are told nothing of a meeting that failed: they see the line go, and come again. */
+static bool guest_is_newcomer(const unsigned char *bytes)
+{
+	struct hk__hello hello;
+
+	return hk__hello_read(bytes, &hello) && hello.rank == HK_NONE;
+}
+
 /* Says why there will be no group to all who are there, or come in a moment. */
 static void lead_dissolve(struct lead *lead, enum hk_status status)
 {
 	uint64_t until_ns = hk__now_ns() + LINGER_NS;
-	uint32_t left = 0, told = 0;
+	uint32_t left = 0, told = 0, members = lead_members(lead);
+	bool more = status == HK_EINVAL || (lead->spec->meeting && status != HK_ETIMEDOUT);
 	struct hk_why why = lead->why;
 
 	if (answer_make(lead, status, strlen(why.text)) != HK_OK)
@@ -288,24 +450,29 @@ static void lead_dissolve(struct lead *lead, enum hk_status status)
 	memcpy(lead->bytes + HK__ANSWER_BYTES, why.text, strlen(why.text));
 	struct hk__gate_message message = { .bytes = lead->bytes, .len = lead->bytes_len };
 	for (uint32_t g = 0; g < lead->room; g++) {
-		if (lead->ranks[g] == HK_NONE)
+		if (lead->ranks[g] >= members)
 			continue;
 		hk__gate_tell(lead->gate, g, &message);
 		left++;
 	}
 	told = left;
 	/* Of those who are too late, nobody waits for more. */
-	while (left || (told + 1 < lead->spec->n && status == HK_EINVAL)) {
+	while (left || (told + 1 < members && more)) {
 		struct hk__gate_event event;
 
 		if (hk__gate_next(lead->gate, until_ns, &event) != HK_OK ||
 		    event.what == HK__GATE_TIMEOUT)
 			return;
-		if (event.what == HK__GATE_CAME) {
+		bool came = event.what == HK__GATE_CAME;
+		if (came && guest_is_newcomer(event.hello)) {
+			lead->ranks[event.guest] = HK_NONE;
+			hk__gate_drop(lead->gate, event.guest);
+		} else if (came) {
+			lead->ranks[event.guest] = 0;
 			hk__gate_tell(lead->gate, event.guest, &message);
 			left++;
 			told++;
-		} else {
+		} else if (lead->ranks[event.guest] < members) {
 			left--;
 		}
 	}
@@ -359,7 +526,9 @@ static enum hk_status confirmations(struct lead *lead)
 			if (status != HK_OK)
 				return gate_broken(lead);
 			/* One too many is told nothing, and sees the line go. */
-		} while (event.what == HK__GATE_CAME);
+			if (event.what == HK__GATE_CAME)
+				lead->ranks[event.guest] = HK_NONE;
+		} while (event.what != HK__GATE_TIMEOUT && lead->ranks[event.guest] == HK_NONE);
 		if (event.what == HK__GATE_TIMEOUT)
 			return hk__why(&lead->why, HK_ETIMEDOUT,
 				       "%u of %u ranks have come, but not taken the table in time",
@@ -440,7 +609,13 @@ static enum hk_status lead_meet(struct lead *lead, struct hk__boot *boot,
 
 	if (status != HK_OK)
 		return status;
-	status = lead_gather(lead);
+	if (lead->spec->opened)
+		status = lead->spec->opened(lead->spec->ctx, hk__place_port(&lead->place),
+					    &lead->why);
+	if (status == HK_OK)
+		status = lead_gather(lead);
+	if (status == HK_OK)
+		newcomers_arrange(lead);
 	if (status == HK_OK)
 		status = hk__meet_listen(lead->spec, &lead->data, &lead->why,
 					 &lead->hellos[0].place, &boot->listen_fd);

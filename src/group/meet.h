@@ -11,7 +11,10 @@
 /* Beyond a deadline, for the line that says why it was missed. */
 #define HK__GRACE_NS HK__SECOND_NS
 
-/* boot has rank, n, alloc and room for peers; each fills peers, listen_fd and the run. */
+/*
+ * boot has rank, n, alloc and room for peers, save a newcomer's, which gets all of it
+ * here; each fills peers, listen_fd and the run.
+ */
 enum hk_status hk__meet_lead(const struct hk__boot_spec *spec, uint64_t deadline_ns,
 			     struct hk_why *why, struct hk__boot *boot,
 			     unsigned char run_out[HK__RUN_BYTES]);

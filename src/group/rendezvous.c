@@ -26,7 +26,8 @@ void hk__meet_hello(const struct hk__boot_spec *spec, struct hk__hello *hello_ou
 	*hello_out = (struct hk__hello){ .rank = spec->rank,
 					 .n = spec->n,
 					 .share = spec->share,
-					 .segment_bytes = spec->share ? spec->segment_bytes : 0 };
+					 .segment_bytes = spec->share ? spec->segment_bytes : 0,
+					 .meeting = spec->meeting };
 	memcpy(hello_out->host, hash, HK__HOST_BYTES);
 }
 
@@ -110,8 +111,12 @@ static enum hk_status meet(const struct hk__boot_spec *spec, uint64_t deadline_n
 
 static enum hk_status spec_check(const struct hk__boot_spec *spec, struct hk_why *why)
 {
-	if (spec->n == 0 || spec->n > HK_RANKS_MAX || spec->rank >= spec->n)
+	bool newcomer = hk__boot_is_newcomer(spec) && spec->n == 0;
+
+	if (!newcomer && (spec->n == 0 || spec->n > HK_RANKS_MAX || spec->rank >= spec->n))
 		return hk__why(why, HK_EINVAL, "rank %u of %u: no such rank", spec->rank, spec->n);
+	if (newcomer && !spec->host[0])
+		return hk__why(why, HK_EINVAL, "a newcomer needs the address of rank 0: HOCKET_ADDR");
 	if (spec->n > 1 && !spec->host[0])
 		return hk__why(why, HK_EINVAL, "%u ranks need the address of rank 0: HOCKET_ADDR",
 			       spec->n);
@@ -124,6 +129,7 @@ enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *wh
 			     struct hk__boot *boot_out)
 {
 	struct hk__boot boot = { .rank = spec->rank, .n = spec->n, .alloc = spec->alloc };
+	bool newcomer = hk__boot_is_newcomer(spec);
 	enum hk_status status = spec_check(spec, why);
 
 	if (status != HK_OK)
@@ -132,8 +138,9 @@ enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *wh
 		boot.alloc = &hk__alloc_default;
 	boot.listen_fd = -1;
 	boot.segment_fd = -1;
-	boot.peers = hk__mem_zalloc(boot.alloc, boot.n, sizeof(struct hk__boot_peer));
-	if (!boot.peers)
+	if (!newcomer)
+		boot.peers = hk__mem_zalloc(boot.alloc, boot.n, sizeof(struct hk__boot_peer));
+	if (!boot.peers && !newcomer)
 		return hk__why(why, HK_ENOMEM, "no memory for a table of %u ranks", boot.n);
 	uint64_t timeout_ns = spec->timeout_ns < TIMEOUT_MAX_NS ? spec->timeout_ns : TIMEOUT_MAX_NS;
 	status = meet(spec, hk__now_ns() + timeout_ns, why, &boot);

@@ -9,7 +9,7 @@
 #define ENTRY_BYTES (4u + PLACE_BYTES)
 #define HEAD_BYTES (HK__RUN_BYTES + 4u)
 
-_Static_assert(HK__HELLO_BYTES == 4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES, "a hello fits");
+_Static_assert(HK__HELLO_BYTES == 4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + 8, "a hello fits");
 _Static_assert(HK__HELLO_BYTES <= HK__HELLO_MAX, "a claim takes a hello");
 
 /* ---- numbers ---- */
@@ -85,6 +85,7 @@ void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__
 	at = put(at, hello->segment_bytes, 8);
 	memcpy(at, hello->host, HK__HOST_BYTES);
 	at = place_write(&hello->place, at + HK__HOST_BYTES);
+	at = put(at, hello->meeting, 8);
 	hk_assert(at == bytes_out + HK__HELLO_BYTES);
 }
 
@@ -102,6 +103,7 @@ bool hk__hello_read(const unsigned char bytes[HK__HELLO_BYTES], struct hk__hello
 	at += HK__HOST_BYTES;
 	if (!place_read(&at, &hello.place.addr, &hello.place.len) || share > 1)
 		return false;
+	hello.meeting = get(&at, 8);
 	*hello_out = hello;
 	return true;
 }
@@ -135,6 +137,13 @@ bool hk__answer_read(const unsigned char bytes[HK__ANSWER_BYTES], enum hk_status
 size_t hk__table_bytes(uint32_t n)
 {
 	return HEAD_BYTES + (size_t)n * ENTRY_BYTES;
+}
+
+uint32_t hk__table_ranks(size_t len)
+{
+	size_t n = len > HEAD_BYTES ? (len - HEAD_BYTES) / ENTRY_BYTES : 0;
+
+	return n <= HK_RANKS_MAX && hk__table_bytes((uint32_t)n) == len ? (uint32_t)n : 0;
 }
 
 void hk__table_write(const struct hk__table *table, unsigned char *bytes_out)

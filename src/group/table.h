@@ -12,15 +12,16 @@
 #define HK__RUN_BYTES 32u	/* tells runs apart */
 
 struct hk__hello {
-	uint32_t rank;
-	uint32_t n;
+	uint32_t rank;		/* HK_NONE: a newcomer, which is given one */
+	uint32_t n;		/* 0: a newcomer */
 	bool share;
 	uint64_t segment_bytes;
 	unsigned char host[HK__HOST_BYTES];
 	struct hk__place place;	/* where it takes connections */
+	uint64_t meeting;	/* of those who grow; 0: of a start, or a newcomer */
 };
 
-#define HK__HELLO_BYTES 56u
+#define HK__HELLO_BYTES 64u
 
 void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__HELLO_BYTES]);
 /* False: no rank says that. */
@@ -42,6 +43,8 @@ struct hk__table {
 };
 
 size_t hk__table_bytes(uint32_t n);
+/* Of how many ranks a table of that length is; 0: of none. */
+uint32_t hk__table_ranks(size_t len);
 void hk__table_write(const struct hk__table *table, unsigned char *bytes_out);
 /*
  * Fills run, nnodes, and peers, `local` included; n is given. False: it is not

@@ -317,6 +317,7 @@ enum hk_status hk__world_create(const struct hk__world_spec *spec, struct hk__bo
 		return hk__why(why, HK_ENOMEM, "no memory for a group of %u ranks", boot->n);
 	}
 	world->like = spec->like;
+	world->origin = *spec->origin;
 	world->boot = *boot;
 	memset(boot, 0, sizeof(*boot));
 	world->segment_bytes = hk__world_segment_bytes();
@@ -426,6 +427,7 @@ static enum hk_status world_create_thread(const struct hk__world_spec *spec, uin
 	atomic_fetch_add(&commons->refs, 1);
 	world->commons = commons;
 	world->like = commons->like;
+	world->origin = *spec->origin;
 	world->segment_bytes = commons->bytes;
 	for (uint32_t r = 0; r < world->n; r++)
 		world->is_near[r] = true;

@@ -250,7 +250,7 @@ static enum hk_status read_vars(const char *const *vars, const struct hk_group_o
 	for (size_t i = 0; i < VARS_MAX && vars[i]; i++)
 		copy[i] = (char *)(uintptr_t)vars[i];
 	why->text[0] = '\0';
-	return hk__boot_environment(opts, copy, why, spec);
+	return hk__boot_environment(opts, copy, false, why, spec);
 }
 
 TEST(launchers)
