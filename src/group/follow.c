@@ -132,7 +132,7 @@ static enum hk_status follow_find(struct follow *follow)
 {
 	uint64_t pause_ns = 0;
 
-	do {
+	for (;;) {
 		enum hk_status status = HK_INPROGRESS;
 
 		/* A name may become known only when rank 0 is started. */
@@ -141,15 +141,15 @@ static enum hk_status follow_find(struct follow *follow)
 			status = knock_around(follow);
 		if (status != HK_INPROGRESS)
 			return status;
-		if (follow->spec->look) {
-			status = follow->spec->look(follow->spec->ctx, follow->why);
-			if (status != HK_OK)
-				return status;
-		}
+		status = hk__meet_look(follow->spec, follow->deadline_ns, follow->why);
+		if (status == HK_ETIMEDOUT)
+			break;
+		if (status != HK_OK)
+			return status;
 		if (follow->patience_ns < PATIENCE_MAX_NS)
 			follow->patience_ns *= 2;
 		hk__line_pause(&pause_ns, follow->deadline_ns);
-	} while (hk__now_ns() < follow->deadline_ns);
+	}
 	return follow_too_late(follow);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - groups: made, split, asked and freed. */
 #include "group/inside.h"
-#include "group/line.h"
+#include "group/meet.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +234,14 @@ static uint64_t time_left(uint64_t deadline_ns)
 	return now + HK__MS_NS < deadline_ns ? deadline_ns - now : HK__MS_NS;
 }
 
+/* The members may have given up growing, and nobody else is waited for in vain so long. */
+static uint64_t settle_by(uint64_t deadline_ns)
+{
+	uint64_t by_ns = hk__now_ns() + HK__SETTLE_NS;
+
+	return by_ns < deadline_ns ? by_ns : deadline_ns;
+}
+
 enum hk_status hk__group_found(const struct hk__origin *origin, struct hk_why *why,
 			       struct hk_group **group_out)
 {
@@ -253,6 +261,8 @@ enum hk_status hk__group_found(const struct hk__origin *origin, struct hk_why *w
 	status = group_make(&spec, &group);
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_status_text(status));
+	if (hk__boot_is_newcomer(&origin->boot))
+		deadline_ns = settle_by(deadline_ns);
 	status = group_agree(group, grows ? time_left(deadline_ns) : 0, why);
 	if (status == HK_OK && origin->env.progress) {
 		status = hk__world_start_thread(world);
@@ -297,7 +307,7 @@ static enum hk_status newcomer_join(const struct hk__origin *origin, struct hk_w
 		again.boot.timeout_ns = time_left(deadline_ns);
 		status = hk__group_found(&again, &last, &group);
 		if (status == HK_OK) {
-			status = hk__group_enter(group, time_left(deadline_ns));
+			status = hk__group_enter(group, time_left(settle_by(deadline_ns)));
 			if (status == HK_OK)
 				break;
 			hk__why(&last, status, "%s", hk_group_why(group));

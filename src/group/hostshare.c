@@ -182,8 +182,12 @@ static enum hk_status share_event(const struct share *share, struct queue *queue
 			       "rank %u left before it had the memory of the host; see its own "
 			       "message",
 			       share->boot->locals[queue->locals[event->guest]]);
-	default:
-		return share_too_late(share, queue->done);
+	default: {
+		enum hk_status status =
+			hk__meet_look(share->spec, share->deadline_ns, share->why);
+
+		return status == HK_ETIMEDOUT ? share_too_late(share, queue->done) : status;
+	}
 	}
 }
 
@@ -191,7 +195,8 @@ static enum hk_status share_serve(const struct share *share, struct queue *queue
 {
 	while (queue->left) {
 		struct hk__gate_event event;
-		enum hk_status status = hk__gate_next(queue->gate, share->deadline_ns, &event);
+		enum hk_status status = hk__gate_next(
+			queue->gate, hk__meet_look_at(share->spec, share->deadline_ns), &event);
 
 		if (status != HK_OK)
 			return hk__why(share->why, status, "rank %u cannot meet its host: %s",
@@ -374,10 +379,13 @@ static enum hk_status share_follow(struct share *share)
 	enum hk_status status;
 
 	while ((status = share_ask(share, &place)) == HK_INPROGRESS) {
-		if (hk__now_ns() >= share->deadline_ns) {
-			status = HK_ETIMEDOUT;
+		struct hk_why why;
+
+		status = hk__meet_look(share->spec, share->deadline_ns, &why);
+		if (status == HK_ETIMEDOUT)
 			break;
-		}
+		if (status != HK_OK)
+			return hk__why(share->why, status, "%s", why.text);
 		hk__line_pause(&pause_ns, share->deadline_ns);
 	}
 	if (status == HK_OK)

@@ -22,7 +22,6 @@
 #define BIND_NS (3 * HK__SECOND_NS)   /* for who held the port to leave */
 #define LINGER_NS (2 * HK__SECOND_NS) /* to say why */
 #define MISSING_SHOWN 8u
-#define LOOK_NS (100 * HK__MS_NS) /* between looks whether there is still a point */
 
 /* Why one guest is turned away, while the others go on. */
 enum refusal {
@@ -352,33 +351,24 @@ static enum hk_status guest_left(struct lead *lead, uint32_t guest)
 	return HK_OK;
 }
 
-static enum hk_status lead_look(struct lead *lead)
-{
-	if (hk__now_ns() >= lead->deadline_ns)
-		return lead_too_late(lead);
-	return lead->spec->look(lead->spec->ctx, &lead->why);
-}
-
 static enum hk_status lead_gather(struct lead *lead)
 {
 	enum hk_status status = HK_OK;
 
 	while (lead->came < lead->spec->n && status == HK_OK) {
 		struct hk__gate_event event;
-		uint64_t until_ns = lead->deadline_ns, next_ns = hk__now_ns() + LOOK_NS;
 
-		if (lead->spec->look && next_ns < until_ns)
-			until_ns = next_ns;
-		if (hk__gate_next(lead->gate, until_ns, &event) != HK_OK)
+		if (hk__gate_next(lead->gate, hk__meet_look_at(lead->spec, lead->deadline_ns),
+				  &event) != HK_OK)
 			return gate_broken(lead);
 		if (event.what == HK__GATE_TIMEOUT)
-			status = lead->spec->look ? lead_look(lead) : lead_too_late(lead);
+			status = hk__meet_look(lead->spec, lead->deadline_ns, &lead->why);
 		else if (event.what == HK__GATE_CAME)
 			status = guest_add(lead, event.guest, event.hello);
 		else
 			status = guest_left(lead, event.guest);
 	}
-	return status;
+	return status == HK_ETIMEDOUT ? lead_too_late(lead) : status;
 }
 
 static bool hosts_same(const struct hk__hello *a, const struct hk__hello *b)
@@ -442,7 +432,6 @@ static void lead_dissolve(struct lead *lead, enum hk_status status)
 {
 	uint64_t until_ns = hk__now_ns() + LINGER_NS;
 	uint32_t left = 0, told = 0, members = lead_members(lead);
-	bool more = status == HK_EINVAL || (lead->spec->meeting && status != HK_ETIMEDOUT);
 	struct hk_why why = lead->why;
 
 	if (answer_make(lead, status, strlen(why.text)) != HK_OK)
@@ -457,7 +446,7 @@ static void lead_dissolve(struct lead *lead, enum hk_status status)
 	}
 	told = left;
 	/* Of those who are too late, nobody waits for more. */
-	while (left || (told + 1 < members && more)) {
+	while (left || (told + 1 < members && status == HK_EINVAL)) {
 		struct hk__gate_event event;
 
 		if (hk__gate_next(lead->gate, until_ns, &event) != HK_OK ||

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define TIMEOUT_MAX_NS (UINT64_MAX / 4) /* a deadline, and some grace, are still numbers */
+#define LOOK_NS (100 * HK__MS_NS)
 
 /* ---- what both sides do ---- */
 
@@ -50,6 +51,21 @@ enum hk_status hk__meet_listen(const struct hk__boot_spec *spec, const struct hk
 	hk__place_text(place_out, text);
 	return hk__why(why, HK_EIO, "rank %u cannot listen at %s: %s", spec->rank, text,
 		       strerrordesc_np(errno));
+}
+
+uint64_t hk__meet_look_at(const struct hk__boot_spec *spec, uint64_t deadline_ns)
+{
+	uint64_t next_ns = hk__now_ns() + LOOK_NS;
+
+	return spec->look && next_ns < deadline_ns ? next_ns : deadline_ns;
+}
+
+enum hk_status hk__meet_look(const struct hk__boot_spec *spec, uint64_t deadline_ns,
+			     struct hk_why *why)
+{
+	if (hk__now_ns() >= deadline_ns)
+		return HK_ETIMEDOUT;
+	return spec->look ? spec->look(spec->ctx, why) : HK_OK;
 }
 
 /* ---- after the meeting ---- */
@@ -106,6 +122,8 @@ static enum hk_status meet(const struct hk__boot_spec *spec, uint64_t deadline_n
 	status = locals_find(boot);
 	if (status != HK_OK)
 		return hk__why(why, status, "no memory for the ranks of this host");
+	if (hk__boot_is_newcomer(spec) && deadline_ns > hk__now_ns() + HK__SETTLE_NS)
+		deadline_ns = hk__now_ns() + HK__SETTLE_NS;
 	return spec->share ? hk__hostshare(spec, deadline_ns, why, boot) : HK_OK;
 }
 
