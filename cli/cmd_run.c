@@ -24,6 +24,8 @@ static const char run_help[] =
 	"      --net NET    how ranks talk: auto, shm or tcp (HOCKET_NET)\n"
 	"      --check      compare what the ranks call (HOCKET_CHECK=1)\n"
 	"      --addr HOST  where other hosts reach the first one; default: its name\n"
+	"      --join HOST:PORT\n"
+	"                   N newcomers for the group that runs there (hk_group_grow)\n"
 	"      --ssh CMD    instead of 'ssh -o BatchMode=yes' (HOCKET_SSH)\n"
 	"      --remote PATH\n"
 	"                   the hocket of other hosts; default: the path of this one\n\n"
@@ -45,6 +47,7 @@ static const struct option run_long[] = {
 	{ "net", required_argument, NULL, 'N' },
 	{ "check", no_argument, NULL, 'c' },
 	{ "addr", required_argument, NULL, 'a' },
+	{ "join", required_argument, NULL, 'j' },
 	{ "ssh", required_argument, NULL, 's' },
 	{ "remote", required_argument, NULL, 'r' },
 	{ "agent", no_argument, NULL, 'A' },	/* what ssh starts; not for people */
@@ -106,6 +109,19 @@ static bool run_take_word(const char *name, const char *text, const char **word_
 	return true;
 }
 
+static bool run_take_join(const char *text, const char **join_out)
+{
+	const char *colon = strrchr(text, ':');
+	uint32_t port;
+
+	if (colon && colon > text && cli_parse_number(colon + 1, 1, UINT16_MAX, &port)) {
+		*join_out = text;
+		return true;
+	}
+	cli_wrong("run", "--join takes host:port or [address]:port, not '%s'", text);
+	return false;
+}
+
 /* False where the value is wrong, which has been said. */
 static bool run_take(struct run_opts *opts, int option, const char *value)
 {
@@ -131,6 +147,8 @@ static bool run_take(struct run_opts *opts, int option, const char *value)
 		return true;
 	case 'a':
 		return run_take_word("addr", value, &opts->addr);
+	case 'j':
+		return run_take_join(value, &opts->join);
 	case 's':
 		return run_take_word("ssh", value, &opts->ssh);
 	default:

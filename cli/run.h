@@ -139,6 +139,8 @@ void run_env_fini(struct run_env *env);
 bool run_env_option(struct run_env *env, const char *text);
 /* What of the launcher's own environment every rank gets, wherever it is. */
 void run_env_pass_on(struct run_env *env, char *const *from);
+/* Whether it says exactly that. */
+bool run_env_has(const struct run_env *env, const char *assignment);
 /* HOCKET_KEY, unless it is set; false where there is no randomness, and said. */
 bool run_env_key(struct run_env *env);
 
@@ -152,6 +154,7 @@ struct run_opts {
 	uint64_t timeout_ns;	/* 0: none */
 	uint64_t grace_ns;
 	const char *addr;	/* of the first host; NULL: its name */
+	const char *join;	/* where a group runs that takes these in; NULL: they are one */
 	const char *ssh;
 	const char *remote;	/* the hocket of other hosts; NULL: this one's path */
 	char **argv;		/* the program */
@@ -179,7 +182,7 @@ struct run_start {
 	struct run_env *env;	/* of all ranks of the host */
 	const struct run_signals *signals;
 	struct rlimit files;	/* as it was before pipes were made */
-	uint32_t rank, local_rank;
+	uint32_t rank, local_rank;	/* env may say HOCKET_RANK=new: that stays */
 	int fds[3];		/* its standard input, output and error */
 	int error_fd;		/* where struct run_error goes if it cannot be started */
 };

@@ -26,6 +26,14 @@ void run_env_set(struct run_env *env, const char *assignment)
 	env->at[i] = run_text("%s", assignment);
 }
 
+bool run_env_has(const struct run_env *env, const char *assignment)
+{
+	for (size_t i = 0; i < env->count; i++)
+		if (strcmp(env->at[i], assignment) == 0)
+			return true;
+	return false;
+}
+
 void run_env_copy(struct run_env *env, char *const *from)
 {
 	for (; from && *from; from++)

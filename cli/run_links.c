@@ -130,15 +130,17 @@ void run_links_go(struct launch *launch)
 	const struct run_opts *opts = launch->opts;
 	char *address = run_hosts_address(&opts->hosts, opts->addr, launch->links[0].port);
 	char *size = run_text("HOCKET_SIZE=%u", opts->n);
-	char *addr = run_text("HOCKET_ADDR=%s", address);
+	char *addr = run_text("HOCKET_ADDR=%s", opts->join ? opts->join : address);
 	struct run_env env = { 0 };
 
 	run_env_pass_on(&env, environ);
 	run_env_copy(&env, opts->env.at);
-	run_env_set(&env, size);
+	/* Newcomers are told by the group; a launcher may be a newcomer's child. */
+	run_env_set(&env, opts->join ? "HOCKET_RANK=new" : "HOCKET_RANK=");
+	run_env_set(&env, opts->join ? "HOCKET_SIZE=" : size);
 	run_env_set(&env, addr);
 	launch->going = true;
-	if (!run_env_key(&env)) {
+	if (!opts->join && !run_env_key(&env)) {
 		launch->going = false;
 		run_launch_fail(launch, CLI_WRONG, SIGTERM);
 	}

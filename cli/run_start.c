@@ -58,7 +58,8 @@ static void start_set_rank(const struct run_start *start)
 	char text[48];
 
 	snprintf(text, sizeof(text), "HOCKET_RANK=%u", start->rank);
-	run_env_set(start->env, text);
+	if (!run_env_has(start->env, "HOCKET_RANK=new"))
+		run_env_set(start->env, text);
 	snprintf(text, sizeof(text), "HOCKET_LOCAL_RANK=%u", start->local_rank);
 	run_env_set(start->env, text);
 	environ = start->env->at;

@@ -56,6 +56,8 @@ _hocket()
 		return
 	elif [[ $command == run && $prev == --hosts ]]; then
 		words=$(compgen -A hostname)
+	elif [[ $command == run && $prev == --join ]]; then
+		return
 	elif [[ $command == run && $prev == --env ]]; then
 		words=$(compgen -e)
 	elif [[ $cur == -* ]]; then

@@ -13,6 +13,8 @@
  * The sum is of rank + 1 over ranks; the algorithm is that of the last count;
  * the connections are those the process has, by whether both ends have one
  * address.
+ *
+ * With RANKS_GROW=N the group first grows to N; newcomers do everything with it.
  */
 #include <hocket/hocket.h>
 
@@ -343,17 +345,37 @@ static bool everything(struct rank *me, int argc, char **argv)
 	return right && say(me, argc, argv, count);
 }
 
+/* Whether the rank is in a group, as large as it is to be. */
+static bool join(struct rank *me)
+{
+	const char *grow = getenv("RANKS_GROW");
+	struct hk_group *grown;
+	struct hk_why why;
+
+	if (hk_group_create(NULL, &why, &me->group) != HK_OK) {
+		fprintf(stderr, "%s\n", why.text);
+		return false;
+	}
+	if (!grow)
+		return true;
+	if (hk_group_grow(me->group, (uint32_t)strtoul(grow, NULL, 10), NULL, &grown) != HK_OK) {
+		fprintf(stderr, "%s\n", hk_group_why(me->group));
+		hk_group_free(me->group);
+		return false;
+	}
+	hk_group_free(me->group);
+	me->group = grown;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct rank me = { 0 };
-	struct hk_why why;
 	uint64_t most = 1;
 	bool right = false;
 
-	if (hk_group_create(NULL, &why, &me.group) != HK_OK) {
-		fprintf(stderr, "%s\n", why.text);
+	if (!join(&me))
 		return 1;
-	}
 	me.rank = hk_group_rank(me.group);
 	me.n = hk_group_size(me.group);
 	for (int i = 1; i < argc; i++)
