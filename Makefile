@@ -29,6 +29,12 @@ test: ## builds everything and runs all tests
 demo: all ## plans proved, one broken and refused, one performed by 4 ranks
 	@scripts/demo
 
+demo-elastic: ## a model trained while ranks die and join
+	@scripts/setup build
+	@$(call configure,default)
+	@$(call build,default) --target example_elastic
+	@build/examples/elastic
+
 install: all ## into $(DESTDIR)$(PREFIX); PREFIX=/usr/local
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
@@ -130,5 +136,5 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test demo install check-clang asan tsan fuzz analyze format format-check mutants bench-peers \
-	check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup
+.PHONY: all test demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup

@@ -121,7 +121,7 @@ bool run_hosts_place(struct run_hosts *hosts, uint32_t *n);
 void run_hosts_fini(struct run_hosts *hosts);
 /* Whether a host is this one, and needs no ssh. */
 bool run_host_is_here(const struct run_host *host);
-/* "host:port" of rank 0, for the ranks; addr NULL: found out. Owned. */
+/* "host:port" of rank 0, for the ranks; addr, which may have a port, NULL: found out. Owned. */
 char *run_hosts_address(const struct run_hosts *hosts, const char *addr, uint32_t port);
 
 /* ---- environments: run_env.c ---- */

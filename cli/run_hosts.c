@@ -153,6 +153,14 @@ bool run_host_is_here(const struct run_host *host)
 	return strcmp(host->name, "localhost") == 0;
 }
 
+/* "host:port" or "[address]:port"; an address of IPv6 without brackets has no port. */
+static bool address_has_port(const char *addr)
+{
+	const char *colon = strrchr(addr, ':');
+
+	return colon && (strchr(addr, ':') == colon || (colon > addr && colon[-1] == ']'));
+}
+
 char *run_hosts_address(const struct run_hosts *hosts, const char *addr, uint32_t port)
 {
 	const struct run_host *first = NULL;
@@ -172,5 +180,7 @@ char *run_hosts_address(const struct run_hosts *hosts, const char *addr, uint32_
 	} else if (!addr) {
 		addr = host_without_user(first->name);
 	}
+	if (address_has_port(addr))
+		return run_text("%s", addr);
 	return run_text(strchr(addr, ':') ? "[%s]:%u" : "%s:%u", addr, port);
 }

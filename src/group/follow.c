@@ -41,8 +41,8 @@ static enum hk_status follow_listen(struct follow *follow)
 		close(follow->listen_fd);
 	follow->listen_fd = -1;
 	if (hk__place_of(follow->fd, &here) != HK_OK)
-		return hk__why(follow->why, HK_EIO,
-			       "%s: the connection to rank 0 has no address", follow->name);
+		return hk__why(follow->why, HK_EIO, "%s: the connection to rank 0 has no address",
+			       follow->name);
 	return hk__meet_listen(follow->spec, &here, follow->why, &follow->hello.place,
 			       &follow->listen_fd);
 }
@@ -120,12 +120,11 @@ static enum hk_status follow_too_late(struct follow *follow)
 
 	hk__text_init(&where, room, sizeof(room));
 	hk__places_text(follow->spec, &follow->places, &where);
-	return hk__why(
-		follow->why, HK_ETIMEDOUT,
-		"%s (%s): rank 0 has not answered at %s in %.3g s; last try: %.200s; "
-		"is it there? HOCKET_ADDR says where, HOCKET_TIMEOUT how long",
-		follow->name, follow->spec->launcher, room,
-		(double)follow->spec->timeout_ns / (double)HK__SECOND_NS, follow->last.text);
+	return hk__why(follow->why, HK_ETIMEDOUT,
+		       "%s (%s): rank 0 has not answered at %s in %.3g s; last try: %.200s; "
+		       "is it there? HOCKET_ADDR says where, HOCKET_TIMEOUT how long",
+		       follow->name, follow->spec->launcher, room,
+		       (double)follow->spec->timeout_ns / (double)HK__SECOND_NS, follow->last.text);
 }
 
 static enum hk_status follow_find(struct follow *follow)
@@ -158,10 +157,10 @@ static enum hk_status follow_find(struct follow *follow)
 static enum hk_status line_lost(const struct follow *follow, enum hk_status status)
 {
 	if (status == HK_ETIMEDOUT)
-		return hk__why(
-			follow->why, status,
-			"%s: rank 0 is there, but not all others have come in %.3g s", follow->name,
-			(double)follow->spec->timeout_ns / (double)HK__SECOND_NS);
+		return hk__why(follow->why, status,
+			       "%s: rank 0 is there, but not all others have come in %.3g s",
+			       follow->name,
+			       (double)follow->spec->timeout_ns / (double)HK__SECOND_NS);
 	return hk__why(follow->why, HK_EPEER,
 		       "%s: rank 0 is gone before all had met; see its own message", follow->name);
 }

@@ -123,8 +123,8 @@ static enum hk_status offer_share(struct grow *grow, struct hk_why *why)
 	struct offer *offer = &grow->offer;
 
 	opts.timeout_ns = left_until(grow->met_ns, HK__MS_NS);
-	enum hk_status status = hk_broadcast(grow->group, offer, offer, sizeof(*offer),
-					     HK_TYPE_UINT8, 0, &opts);
+	enum hk_status status =
+		hk_broadcast(grow->group, offer, offer, sizeof(*offer), HK_TYPE_UINT8, 0, &opts);
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_group_why(grow->group));
 	offer->host[sizeof(offer->host) - 1] = '\0';
@@ -269,7 +269,8 @@ static enum hk_status grow_run(struct grow *grow, struct hk_why *why)
 	status = grow_agree(grow, status, why);
 	/* Whoever dies from here on dies in the new group: what comes of it, its calls say. */
 	if (status == HK_OK)
-		(void)hk__group_enter(grow->made, left_until(grow->deadline_ns, grow->agree_ns / 2));
+		(void)hk__group_enter(grow->made,
+				      left_until(grow->deadline_ns, grow->agree_ns / 2));
 	else if (grow->made)
 		hk__group_destroy(grow->made);
 	return status;

@@ -183,8 +183,7 @@ static enum hk_status share_event(const struct share *share, struct queue *queue
 			       "message",
 			       share->boot->locals[queue->locals[event->guest]]);
 	default: {
-		enum hk_status status =
-			hk__meet_look(share->spec, share->deadline_ns, share->why);
+		enum hk_status status = hk__meet_look(share->spec, share->deadline_ns, share->why);
 
 		return status == HK_ETIMEDOUT ? share_too_late(share, queue->done) : status;
 	}
@@ -195,8 +194,9 @@ static enum hk_status share_serve(const struct share *share, struct queue *queue
 {
 	while (queue->left) {
 		struct hk__gate_event event;
-		enum hk_status status = hk__gate_next(
-			queue->gate, hk__meet_look_at(share->spec, share->deadline_ns), &event);
+		enum hk_status status =
+			hk__gate_next(queue->gate,
+				      hk__meet_look_at(share->spec, share->deadline_ns), &event);
 
 		if (status != HK_OK)
 			return hk__why(share->why, status, "rank %u cannot meet its host: %s",

@@ -63,7 +63,6 @@ static uint32_t lead_members(const struct lead *lead)
 	return lead->spec->meeting ? lead->spec->members : lead->spec->n;
 }
 
-
 /* ---- the gate ---- */
 
 /* errno says why not. */

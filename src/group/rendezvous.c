@@ -134,7 +134,8 @@ static enum hk_status spec_check(const struct hk__boot_spec *spec, struct hk_why
 	if (!newcomer && (spec->n == 0 || spec->n > HK_RANKS_MAX || spec->rank >= spec->n))
 		return hk__why(why, HK_EINVAL, "rank %u of %u: no such rank", spec->rank, spec->n);
 	if (newcomer && !spec->host[0])
-		return hk__why(why, HK_EINVAL, "a newcomer needs the address of rank 0: HOCKET_ADDR");
+		return hk__why(why, HK_EINVAL,
+			       "a newcomer needs the address of rank 0: HOCKET_ADDR");
 	if (spec->n > 1 && !spec->host[0])
 		return hk__why(why, HK_EINVAL, "%u ranks need the address of rank 0: HOCKET_ADDR",
 			       spec->n);

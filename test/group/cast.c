@@ -49,8 +49,8 @@ void *cast_begin(const struct cast_scene *scene, size_t shared_bytes)
 	cast.count = 0;
 	(void)snprintf(cast.address, sizeof(cast.address), "127.0.0.1:%u", port_choose());
 	(void)snprintf(cast.key, sizeof(cast.key), "key of %ld", (long)getpid());
-	cast.shared = mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			   -1, 0);
+	cast.shared =
+		mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(cast.shared != MAP_FAILED);
 	return cast.shared;
 }
