@@ -107,7 +107,8 @@ static bool member_gone(const struct hk__consent *consent, uint32_t rank)
 {
 	enum hk__peer state = member_state(consent, rank);
 
-	return rank != consent->spec.rank && (state == HK__PEER_DEAD || state == HK__PEER_LEFT);
+	return rank != consent->spec.rank &&
+	       (state == HK__PEER_DEAD || state == HK__PEER_LEFT || state == HK__PEER_OUT);
 }
 
 static void coordinator_find(struct hk__consent *consent)
@@ -330,7 +331,8 @@ static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t 
 		if (!member->lost_since)
 			member->lost_since = now;
 		/* It may connect again, if it lives. */
-		return now - member->lost_since > consent->spec.silence_ns;
+		if (now - member->lost_since > consent->spec.silence_ns)
+			return true;
 	}
 	return now > consent->began && now - consent->began > gather_ns(consent);
 }
@@ -525,7 +527,9 @@ static void patience_end(struct hk__consent *consent)
 			member->lost_since = now;
 		if (now - member->lost_since > consent->spec.silence_ns)
 			set_add(consent->silent, rank);
-	} else if (now > consent->began && now - consent->began > patience) {
+	}
+	if (now > consent->began && now - consent->began > patience &&
+	    !set_has(consent->silent, rank)) {
 		set_add(consent->silent, rank);
 		consent->passed++;
 	}

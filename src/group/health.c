@@ -16,7 +16,7 @@ enum note_kind {
 /* What ranks tell each other; a kind uses what it needs. */
 struct note {
 	uint32_t kind;
-	uint32_t state; /* GONE: LOST or DEAD */
+	uint32_t state; /* GONE: LOST, OUT or DEAD */
 	uint32_t rank;	/* GONE: who */
 	uint32_t by;	/* who saw it, or gave up */
 	struct hk__group_id id;
@@ -65,7 +65,7 @@ static bool note_read(const unsigned char *bytes, uint32_t len, uint32_t n, stru
 	if (note->by >= n || note->rank >= n || note->id.first >= n)
 		return false;
 	return note->kind == NOTE_GONE
-		       ? note->state == HK__PEER_LOST || note->state == HK__PEER_DEAD
+		       ? note->state >= HK__PEER_LOST && note->state <= HK__PEER_DEAD
 		       : note->kind == NOTE_REVOKED || note->kind == NOTE_DECIDED;
 }
 
@@ -202,6 +202,10 @@ static bool decided_note(struct hk__health *health, const struct hk__decided *de
 
 static void note_hear(struct hk__world *world, const struct hk_net_event *event)
 {
+	static const char *const reasons[] = { [HK__PEER_LOST] = "it is out of reach",
+					       [HK__PEER_OUT] =
+						       "the others have gone on without it",
+					       [HK__PEER_DEAD] = "its process has ended" };
 	struct note note;
 	bool news = false;
 
@@ -209,8 +213,7 @@ static void note_hear(struct hk__world *world, const struct hk_net_event *event)
 		return;
 	if (note.kind == NOTE_GONE)
 		news = peer_note(world, note.rank, (enum hk__peer)note.state, note.by,
-				 note.state == HK__PEER_DEAD ? "its process has ended"
-							     : "it is out of reach");
+				 reasons[note.state]);
 	else if (note.kind == NOTE_REVOKED)
 		news = revoked_note(&world->health, &note);
 	else
@@ -246,12 +249,11 @@ void hk__health_event(void *ctx, const struct hk_net_event *event)
 void hk__health_outlaw(struct hk__world *world, uint32_t rank)
 {
 	struct note note = {
-		.kind = NOTE_GONE, .state = HK__PEER_LOST, .rank = rank, .by = world->rank
+		.kind = NOTE_GONE, .state = HK__PEER_OUT, .rank = rank, .by = world->rank
 	};
 
 	/* If it lives it will hear of it, and not wait for the others. */
-	if (peer_note(world, rank, HK__PEER_LOST, world->rank,
-		      "the others have gone on without it"))
+	if (peer_note(world, rank, HK__PEER_OUT, world->rank, "the others have gone on without it"))
 		note_tell(world, &note);
 }
 

@@ -23,6 +23,7 @@ enum hk__peer {
 	HK__PEER_OK,
 	HK__PEER_LEFT,			/* closed its end, as one does */
 	HK__PEER_LOST,			/* out of reach; it may live */
+	HK__PEER_OUT,			/* it may live; the others have agreed to go on */
 	HK__PEER_DEAD			/* its process has ended */
 };
 
