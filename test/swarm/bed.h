@@ -21,7 +21,6 @@ struct bed_spec {
 	uint64_t timeout_ns;		/* of groups; 0: 10 s */
 	uint64_t silence_ns;		/* 0: 1 s */
 	uint32_t slots, slot_bytes;	/* 0: 2 of 512 */
-	bool is_slow;			/* looks may take long: deadlines are missed by as much */
 };
 
 struct bed;
@@ -35,6 +34,7 @@ struct bed_seat {
 	struct bed_block *blocks;	/* allocated and not freed */
 	size_t live;
 	uint64_t called;		/* when the current call began */
+	uint64_t slack_ns;		/* it is stopped for that long, or so slow */
 };
 
 typedef void bed_fn(struct bed_seat *seat, void *ctx);
@@ -72,6 +72,10 @@ void bed_fail(const struct bed *bed, uint32_t rank, const char *fmt, ...)
 /* Around every call of the library: it ends by timeout_ns, or the test fails. */
 void bed_call(struct bed_seat *seat);
 void bed_called(struct bed_seat *seat, const char *name, uint64_t timeout_ns);
+
+/* With HK_SWARM_VERBOSE: what happens, and when. */
+void bed_say(const struct bed *bed, uint32_t rank, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #define BED_CHECK(seat, cond, ...) \
 	((cond) ? (void)0 : bed_fail((seat)->bed, (seat)->rank, __VA_ARGS__))

@@ -46,6 +46,8 @@ enum hk_status heal_do(struct bed_seat *seat, struct hk_group *group, const stru
 	}
 	bed_call(seat);
 	enum hk_status status = op_call(group, &run, &opts);
+	bed_say(seat->bed, seat->rank, "%s of %u: %s: %s", hk_coll_name(want->coll), want->n,
+		hk_status_name(status), status == HK_OK ? "" : hk_group_why(group));
 	bed_called(seat, hk_coll_name(want->coll), timeout);
 	if (status == HK_OK && out)
 		BED_CHECK(seat, memcmp(run.out, right, out) == 0,
@@ -91,29 +93,29 @@ static bool heal_round(struct bed_seat *seat, struct heal *heal, struct hk_group
 		seen->members[seen->rounds] = members_of(*next_out);
 	else
 		snprintf(seen->why, sizeof(seen->why), "%s", hk_group_why(group));
+	bed_say(seat->bed, seat->rank, "shrink %u: %s: members 0x%x %s", seen->rounds,
+		hk_status_name(status), seen->members[seen->rounds],
+		status == HK_OK ? "" : seen->why);
 	seen->rounds++;
 	if (status != HK_OK)
 		return false;
 	uint64_t well = heal_do(seat, *next_out, &op, NULL) == HK_OK;
 	bed_call(seat);
 	status = hk_group_agree(*next_out, &well, &opts);
+	bed_say(seat->bed, seat->rank, "agree: %s: %d %s", hk_status_name(status), (int)well,
+		status == HK_OK ? "" : hk_group_why(*next_out));
 	bed_called(seat, "agree", timeout);
 	if (status != HK_OK)
 		snprintf(seen->why, sizeof(seen->why), "agree: %s", hk_group_why(*next_out));
 	return status == HK_OK && well;
 }
 
-void heal_main(struct bed_seat *seat, void *ctx)
+void heal_shrink(struct bed_seat *seat, struct heal *heal)
 {
-	struct heal *heal = ctx;
 	struct heal_seen *seen = &heal->seen[seat->rank];
 	struct hk_group *groups[HEAL_ROUNDS_MAX + 1] = { seat->group };
 	uint32_t made = 1;
 
-	seen->called = true;
-	seen->status = heal_do(seat, seat->group, &heal->op, NULL);
-	if (seen->status != HK_OK)
-		snprintf(seen->why, sizeof(seen->why), "%s", hk_group_why(seat->group));
 	seen->shrank = true;
 	while (!seen->well && made <= HEAL_ROUNDS_MAX) {
 		seen->well = heal_round(seat, heal, groups[made - 1], &groups[made]);
@@ -127,6 +129,18 @@ void heal_main(struct bed_seat *seat, void *ctx)
 		bed_called(seat, "free", seat->bed->spec.timeout_ns);
 	}
 	seen->over = true;
+}
+
+void heal_main(struct bed_seat *seat, void *ctx)
+{
+	struct heal *heal = ctx;
+	struct heal_seen *seen = &heal->seen[seat->rank];
+
+	seen->called = true;
+	seen->status = heal_do(seat, seat->group, &heal->op, NULL);
+	if (seen->status != HK_OK)
+		snprintf(seen->why, sizeof(seen->why), "%s", hk_group_why(seat->group));
+	heal_shrink(seat, heal);
 }
 
 /* ---- all of them ---- */
@@ -190,4 +204,28 @@ void heal_check(const struct bed *bed, const struct heal *heal)
 						 k);
 		}
 	}
+}
+
+void heal_check_safe(const struct bed *bed, const struct heal *heal)
+{
+	for (uint32_t i = 0; i < HEAL_ROUNDS_MAX; i++) {
+		uint32_t first = HK_NONE;
+
+		for (uint32_t r = 0; r < bed->spec.n; r++) {
+			const struct heal_seen *seen = &heal->seen[r];
+
+			if (i >= seen->rounds || seen->shrunk[i] != HK_OK)
+				continue;
+			first = first == HK_NONE ? r : first;
+			if (seen->members[i] != heal->seen[first].members[i])
+				bed_fail(bed, r, "round %u: members 0x%x, of rank %u 0x%x", i,
+					 seen->members[i], first, heal->seen[first].members[i]);
+			if (!(seen->members[i] >> r & 1))
+				bed_fail(bed, r, "round %u: is not among its members 0x%x", i,
+					 seen->members[i]);
+		}
+	}
+	for (uint32_t r = 0; r < bed->spec.n; r++)
+		if (!bed_killed(bed, r) && !heal->seen[r].over)
+			bed_fail(bed, r, "did not end");
 }

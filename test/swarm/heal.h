@@ -39,11 +39,18 @@ struct heal {
 enum hk_status heal_do(struct bed_seat *seat, struct hk_group *group, const struct heal_op *op,
 		       const struct hk_opts *opts);
 
+/* Shrinks until all went well, or this rank is out; frees the groups, of which one is given. */
+void heal_shrink(struct bed_seat *seat, struct heal *heal);
 /* A rank's part; ctx is a struct heal. */
 void heal_main(struct bed_seat *seat, void *ctx);
 
 /*
- * Of all ranks together: survivors have the same members in every round, the
+ * Whatever was done to ranks: those whose shrinking succeeded, round after round,
+ * have the same members, and are among them.
+ */
+void heal_check_safe(const struct bed *bed, const struct heal *heal);
+/*
+ * Where ranks were only killed: survivors have the same members in every round, the
  * living among them, those killed before they took part not, and went on in the end.
  */
 void heal_check(const struct bed *bed, const struct heal *heal);
