@@ -61,6 +61,7 @@ struct hk__consent {
 	uint64_t began;	      /* with this coordinator, and not before that */
 	uint64_t proposed_at;
 	uint32_t passed;       /* coordinators that were silent */
+	uint32_t promised;     /* the highest ballot that this rank stated itself to */
 	unsigned char *silent; /* who did not answer as coordinator */
 	struct proposal own;   /* what this rank coordinates */
 	struct proposal accepted;
@@ -298,6 +299,7 @@ static bool state_tell(struct hk__consent *consent)
 	if (!member_send(consent, to, &head, consent->accepted.lost))
 		return false;
 	consent->members[to].told_state = ballot;
+	consent->promised = hk__max(consent->promised, ballot);
 	return true;
 }
 
@@ -337,7 +339,7 @@ static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t 
 	return now > consent->began && now - consent->began > gather_ns(consent);
 }
 
-/* To all who answered and have not got it yet. */
+/* To all who answered and have not got it yet; what is decided, to all. */
 static void spread(struct hk__consent *consent, enum kind kind, bool *moved)
 {
 	struct head head = { .kind = kind,
@@ -348,33 +350,61 @@ static void spread(struct hk__consent *consent, enum kind kind, bool *moved)
 		struct member *member = &consent->members[r];
 		bool *told = kind == PROPOSE ? &member->told_propose : &member->told_decide;
 
-		if (r == consent->spec.rank || *told || !member->stated || member_gone(consent, r))
+		if (r == consent->spec.rank || *told || member_gone(consent, r) ||
+		    (kind != DECIDE && !member->stated))
 			continue; /* one that states itself later is told later */
 		*told = member_send(consent, r, &head, consent->own.lost);
 		*moved |= *told;
 	}
 }
 
-/* Whether those who answered may go on without those who are silent. */
+/*
+ * Whether these may go on without the others. Any two sets that may have a rank in
+ * common: more than half of all that the group began with, or half with its first.
+ * Counting the dead out would not do, as some may have agreed, without this rank,
+ * before they died. Where everybody else is dead there is nobody to differ from.
+ */
+static bool is_quorum(const struct hk__consent *consent, bool (*has)(const struct member *))
+{
+	uint32_t n = consent->spec.n, in = 0, out = 0;
+	bool first = false;
+
+	for (uint32_t r = 0; r < n; r++) {
+		bool self = r == consent->spec.rank;
+
+		if (self || (!member_gone(consent, r) && has(&consent->members[r]))) {
+			in++;
+			first |= r == 0;
+		} else {
+			out += member_state(consent, r) != HK__PEER_DEAD;
+		}
+	}
+	return out == 0 || 2 * in > n || (2 * in == n && first);
+}
+
+static bool has_stated(const struct member *member)
+{
+	return member->stated;
+}
+
+static bool has_accepted(const struct member *member)
+{
+	return member->accepted;
+}
+
 static bool majority(struct hk__consent *consent)
 {
-	uint32_t answered = 0, silent = 0, lowest = HK_NONE;
+	uint32_t answered = 1;
 
-	for (uint32_t r = consent->spec.n; r-- > 0;) {
-		if (member_gone(consent, r))
-			continue;
-		bool here = r == consent->spec.rank || consent->members[r].stated;
-
-		answered += here;
-		silent += !here;
-		lowest = here ? r : HK_NONE;
-	}
-	if (silent == 0 || answered > silent || (answered == silent && lowest != HK_NONE))
+	if (is_quorum(consent, has_stated))
 		return true;
+	for (uint32_t r = 0; r < consent->spec.n; r++)
+		answered += r != consent->spec.rank && !member_gone(consent, r) &&
+			    consent->members[r].stated;
 	consent->status = hk__why(&consent->why, HK_EPEER,
-				  "rank %u: only %u of %u ranks that may live can be reached: the "
-				  "others may go on, these must not",
-				  consent->spec.rank, answered, answered + silent);
+				  "rank %u: only %u of %u ranks can be reached: the others may go "
+				  "on, these must not",
+				  consent->spec.rank, answered, consent->spec.n);
 	return false;
 }
 
@@ -406,18 +436,19 @@ static bool propose(struct hk__consent *consent, uint64_t now, bool *moved)
 	return true;
 }
 
+/* Decided is what enough ranks have accepted; those who are late are waited for a while. */
 static bool all_accepted(const struct hk__consent *consent, uint64_t now)
 {
-	if (now - consent->proposed_at > gather_ns(consent))
-		return true; /* who has not is late; the decision is the same */
-	for (uint32_t r = 0; r < consent->spec.n; r++) {
+	bool late = now - consent->proposed_at > gather_ns(consent);
+
+	for (uint32_t r = 0; r < consent->spec.n && !late; r++) {
 		const struct member *member = &consent->members[r];
 
 		if (r != consent->spec.rank && member->stated && !member->accepted &&
 		    member_state(consent, r) == HK__PEER_OK)
 			return false;
 	}
-	return true;
+	return is_quorum(consent, has_accepted);
 }
 
 static void coordinate(struct hk__consent *consent, bool *moved)
@@ -452,7 +483,8 @@ static void propose_hear(struct hk__consent *consent, uint32_t from, const struc
 {
 	struct head answer = { .kind = ACCEPT, .ballot = head->ballot };
 
-	if (head->ballot != from + 1 || head->ballot < consent->accepted.ballot)
+	if (head->ballot != from + 1 || head->ballot < consent->accepted.ballot ||
+	    head->ballot < consent->promised)
 		return;
 	if (consent->status == HK_INPROGRESS)
 		proposal_take(consent, &consent->accepted, head->ballot, head->value, lost);
@@ -623,7 +655,7 @@ void hk__consents_serve(struct hk__world *world)
 {
 	struct hk__consent **link = &world->consents;
 	uint32_t kept = 0;
-	bool moved;
+	bool moved = false;
 
 	while (*link) {
 		struct hk__consent *consent = *link;

@@ -12,13 +12,16 @@
  *	coordinator  -> all          DECIDE   and, in a note that everybody passes on
  *
  * If the coordinator is gone before all know the decision, the next one asks all
- * again. Had anyone decided, then every survivor had accepted, so the next one
- * hears of it and proposes the same: whatever some rank has returned, all will.
+ * again. Who states itself to one accepts nothing of those before it any more, and
+ * what is decided was accepted by enough ranks for the next one to hear of it and
+ * to propose the same: whatever some rank has returned, all will (it is Paxos,
+ * with a rank for a ballot).
  *
  * Who is dead is left out at once. Who is silent, out of reach or stopped is
- * waited for, and then left out only if those who answered are more than half
- * of all who may live, or half of them with the lowest: two halves of a job
- * that cannot see each other never go on both. Else the coordinator says REFUSE.
+ * waited for, and then left out only if those who answered are more than half of
+ * the group, or half of it with rank 0: two parts of a job that cannot see each
+ * other never go on both. Who left in good order counts as silent: it may know.
+ * Where it is not enough, the coordinator says REFUSE.
  */
 #ifndef HK_GROUP_CONSENT_H
 #define HK_GROUP_CONSENT_H

@@ -78,6 +78,7 @@ void bed_open(struct bed *bed, const struct bed_spec *spec, const char *fmt, ...
 	struct hk__simnet_spec sim = { .n = spec->n,
 				       .seed = spec->seed,
 				       .hosts = spec->hosts,
+				       .met = true,
 				       .silence_ns = bed->spec.silence_ns };
 	CHECK_EQ(hk__simnet_create(&sim, &bed->simnet), HK_OK);
 }

@@ -101,7 +101,10 @@ static enum hk_status step_split(struct bed_seat *seat, uint64_t *random)
 	bed_called(seat, "split", seat->bed->spec.timeout_ns);
 	if (status != HK_OK)
 		return status;
-	status = heal_do(seat, child, &op, NULL);
+	/* A peer that failed while all split never comes: to be waited for, but not for long. */
+	struct hk_opts opts = HK_OPTS_INIT;
+	opts.timeout_ns = BED_S;
+	status = heal_do(seat, child, &op, &opts);
 	bed_call(seat);
 	hk_group_free(child);
 	bed_called(seat, "free", seat->bed->spec.timeout_ns);

@@ -452,6 +452,10 @@ enum hk_status hk__simnet_create(const struct hk__simnet_spec *given,
 		hk__simnet_destroy(simnet);
 		return HK_ENOMEM;
 	}
+	for (uint32_t r = 0; spec.met && r < spec.n; r++)
+		for (uint32_t bit = 1; bit < spec.n; bit *= 2)
+			if ((r ^ bit) < spec.n)
+				side_of(simnet, r, r ^ bit)->linked = true;
 	simnet->pending_fails = hk__sim_draw(simnet, 2);
 	*simnet_out = simnet;
 	return HK_OK;

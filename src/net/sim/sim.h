@@ -34,6 +34,7 @@ struct hk__simnet_spec {
 	uint64_t look_ns;		/* a poll takes so long; 0: 100 ns */
 	uint64_t silence_ns;		/* until who is cut off is lost; 0: 4 s */
 	uint64_t verify_ns;		/* until a lost one is known to be dead, at most; 0: 1 ms */
+	bool met;			/* connected as after a first recursive doubling */
 	const struct hk_alloc *alloc;	/* NULL: the default */
 };
 
