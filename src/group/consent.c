@@ -326,13 +326,13 @@ static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t 
 {
 	struct member *member = &consent->members[rank];
 
-	if (rank == consent->spec.rank || member->stated || member_gone(consent, rank) ||
-	    set_has(consent->silent, rank))
+	if (rank == consent->spec.rank || member->stated || set_has(consent->silent, rank) ||
+	    member_state(consent, rank) >= HK__PEER_OUT)
 		return true;
-	if (member_state(consent, rank) == HK__PEER_LOST) {
+	if (member_state(consent, rank) != HK__PEER_OK) {
 		if (!member->lost_since)
 			member->lost_since = now;
-		/* It may connect again, if it lives. */
+		/* Lost: it may connect again. Left: what it said last may be under way. */
 		if (now - member->lost_since > consent->spec.silence_ns)
 			return true;
 	}

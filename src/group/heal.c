@@ -34,6 +34,7 @@ struct agreement {
 	struct hk__consent_spec spec;
 	struct hk__consent *consent;
 	enum hk_status status;
+	uint32_t era; /* the context of the group to be made; 0: none */
 };
 
 static void agree_begin(void *ctx)
@@ -105,15 +106,20 @@ static enum hk_status agree(struct hk_group *group, uint64_t value, const struct
 	return agree_await(group, agreement);
 }
 
-/* What was agreed on is known from now on: who is out is lost. */
+/* What was agreed on is known from now on: who is out is lost, and who is in is not. */
 static void agree_learn(void *ctx)
 {
 	struct agreement *agreement = ctx;
+	struct hk__world *world = agreement->spec.world;
 
-	for (uint32_t r = 0; r < agreement->spec.n; r++)
+	for (uint32_t r = 0; r < agreement->spec.n; r++) {
+		uint32_t rank = agreement->spec.ranks ? agreement->spec.ranks[r] : r;
+
 		if (!hk__consent_has(agreement->consent, r))
-			hk__health_outlaw(agreement->spec.world,
-					  agreement->spec.ranks ? agreement->spec.ranks[r] : r);
+			hk__health_outlaw(world, rank, agreement->era);
+		else
+			hk__health_readmit(world, rank, agreement->era);
+	}
 }
 
 enum hk_status hk_group_agree(struct hk_group *group, uint64_t *value, const struct hk_opts *opts)
@@ -151,7 +157,6 @@ enum hk_status hk__group_consent(struct hk_group *group, uint64_t *value, uint64
 static enum hk_status shrink_make(struct hk_group *group, const struct agreement *agreement,
 				  struct hk_group **group_out)
 {
-	uint32_t context = (uint32_t)~hk__consent_value(agreement->consent);
 	uint32_t n = 0, rank = 0;
 
 	for (uint32_t r = 0; r < group->n; r++)
@@ -166,8 +171,8 @@ static enum hk_status shrink_make(struct hk_group *group, const struct agreement
 			rank = at;
 		ranks[at++] = hk__chans_rank(&group->chans, r);
 	}
-	group->world->next_context = context + 1;
-	return hk__group_among(group, ranks, n, rank, context, group_out);
+	group->world->next_context = agreement->era + 1;
+	return hk__group_among(group, ranks, n, rank, agreement->era, group_out);
 }
 
 enum hk_status hk_group_shrink(struct hk_group *group, const struct hk_opts *opts,
@@ -183,6 +188,7 @@ enum hk_status hk_group_shrink(struct hk_group *group, const struct hk_opts *opt
 		agree(group, ~(uint64_t)group->world->next_context, opts, &agreement);
 	if (status != HK_OK)
 		return status;
+	agreement.era = (uint32_t)~hk__consent_value(agreement.consent);
 	hk__world_run(group->world, agree_learn, &agreement);
 	return shrink_make(group, &agreement, group_out);
 }

@@ -4,6 +4,7 @@
 #include "group/line.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- notes ---- */
 
@@ -19,7 +20,7 @@ struct note {
 	uint32_t state; /* GONE: LOST, OUT or DEAD */
 	uint32_t rank;	/* GONE: who */
 	uint32_t by;	/* who saw it, or gave up */
-	struct hk__group_id id;
+	struct hk__group_id id; /* GONE: its context is the era of the rank */
 	int32_t status;
 	uint32_t ballot;
 	uint64_t number;
@@ -86,7 +87,8 @@ enum hk_status hk__health_init(struct hk__health *health, const struct hk_alloc 
 	hk__array_init(&health->revoked, alloc, sizeof(struct hk__revoked));
 	hk__array_init(&health->decided, alloc, sizeof(struct hk__decided));
 	health->states = hk__mem_zalloc(alloc, n, 1);
-	return health->states ? HK_OK : HK_ENOMEM;
+	health->eras = hk__mem_zalloc(alloc, n, sizeof(uint32_t));
+	return health->states && health->eras ? HK_OK : HK_ENOMEM;
 }
 
 void hk__health_fini(struct hk__health *health)
@@ -97,6 +99,7 @@ void hk__health_fini(struct hk__health *health)
 	hk__array_fini(&health->revoked);
 	hk__array_fini(&health->decided);
 	hk__mem_free(health->alloc, health->states, health->n, 1);
+	hk__mem_free(health->alloc, health->eras, health->n, sizeof(uint32_t));
 }
 
 static bool id_equal(const struct hk__group_id *a, const struct hk__group_id *b)
@@ -139,12 +142,21 @@ static struct hk__gone *gone_find(const struct hk__health *health, uint32_t rank
 	return NULL;
 }
 
-/* Whether that was news. A rank that left in good order is not missed. */
-static bool peer_note(struct hk__world *world, uint32_t rank, enum hk__peer state, uint32_t by,
-		      const char *why)
+/*
+ * Whether that was news. A rank that left in good order is not missed; that one was
+ * lost before all agreed to have it among them again is old.
+ */
+static bool peer_note(struct hk__world *world, const struct note *note, const char *why)
 {
 	struct hk__health *health = &world->health;
+	enum hk__peer state = (enum hk__peer)note->state;
+	uint32_t rank = note->rank, by = note->by;
 
+	if (state == HK__PEER_LOST || state == HK__PEER_OUT) {
+		if (note->id.context < health->eras[rank])
+			return false;
+		health->eras[rank] = note->id.context;
+	}
 	if (rank == world->rank) {
 		health->disowned_by = by;
 		health->pending = true;
@@ -212,8 +224,7 @@ static void note_hear(struct hk__world *world, const struct hk_net_event *event)
 	if (!note_read(event->note, event->len, world->n, &note))
 		return;
 	if (note.kind == NOTE_GONE)
-		news = peer_note(world, note.rank, (enum hk__peer)note.state, note.by,
-				 reasons[note.state]);
+		news = peer_note(world, &note, reasons[note.state]);
 	else if (note.kind == NOTE_REVOKED)
 		news = revoked_note(&world->health, &note);
 	else
@@ -237,24 +248,50 @@ void hk__health_event(void *ctx, const struct hk_net_event *event)
 		note_hear(world, event);
 		return;
 	}
-	enum hk__peer state = states[event->what];
-	if (peer_note(world, event->rank, state, world->rank, event->why ? event->why : "") &&
-	    state != HK__PEER_LEFT)
-		note_tell(world, &(struct note){ .kind = NOTE_GONE,
-						 .state = state,
-						 .rank = event->rank,
-						 .by = world->rank });
+	struct note note = { .kind = NOTE_GONE,
+			     .state = states[event->what],
+			     .rank = event->rank,
+			     .by = world->rank,
+			     .id = { world->health.eras[event->rank], 0 } };
+	if (peer_note(world, &note, event->why ? event->why : "") && note.state != HK__PEER_LEFT)
+		note_tell(world, &note);
 }
 
-void hk__health_outlaw(struct hk__world *world, uint32_t rank)
+void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint32_t era)
 {
-	struct note note = {
-		.kind = NOTE_GONE, .state = HK__PEER_OUT, .rank = rank, .by = world->rank
-	};
+	struct note note = { .kind = NOTE_GONE,
+			     .state = HK__PEER_OUT,
+			     .rank = rank,
+			     .by = world->rank,
+			     .id = { hk__max(era, world->health.eras[rank]), 0 } };
 
 	/* If it lives it will hear of it, and not wait for the others. */
-	if (peer_note(world, rank, HK__PEER_OUT, world->rank, "the others have gone on without it"))
+	if (peer_note(world, &note, "the others have gone on without it"))
 		note_tell(world, &note);
+}
+
+void hk__health_readmit(struct hk__world *world, uint32_t rank, uint32_t era)
+{
+	struct hk__health *health = &world->health;
+	struct hk__gone *gone = health->gone.items;
+
+	if (health->eras[rank] >= era)
+		return; /* lost since, and others have said so first */
+	health->eras[rank] = era;
+	if (rank == world->rank)
+		health->disowned_by = HK_NONE; /* that was before */
+	if (health->states[rank] != HK__PEER_LOST)
+		return;
+	health->states[rank] = HK__PEER_OK;
+	health->changes++;
+	for (size_t i = 0; i < health->gone.count; i++) {
+		if (gone[i].rank != rank)
+			continue;
+		memmove(&gone[i], &gone[i + 1], (health->gone.count - i - 1) * sizeof(*gone));
+		health->gone.count--;
+		health->gone_applied -= i < health->gone_applied;
+		break;
+	}
 }
 
 /* ---- what this rank says ---- */

@@ -59,6 +59,8 @@ struct hk__health {
 	const struct hk_alloc *alloc;
 	uint32_t n;
 	uint8_t *states;		/* enum hk__peer, by rank of the world */
+	uint32_t *eras;			/* by rank: the context of the last group that all
+					   agreed to have it in; LOST from before is old */
 	struct hk__array gone;		/* struct hk__gone, in the order they were */
 	struct hk__array revoked;	/* struct hk__revoked */
 	struct hk__array decided;	/* struct hk__decided */
@@ -82,7 +84,9 @@ void hk__health_apply(struct hk__world *world);
 void hk__health_look(struct hk__world *world);
 
 /* Survivors go on without it, whatever becomes of it. */
-void hk__health_outlaw(struct hk__world *world, uint32_t rank);
+void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint32_t era);
+/* All agreed to go on with it, in the group of that context: it was lost, and lives. */
+void hk__health_readmit(struct hk__world *world, uint32_t rank, uint32_t era);
 /* This rank gives a group up: all others learn it. */
 void hk__health_revoke(struct hk_group *group, enum hk_status status);
 /* Whether somebody has, before the group was made here. */

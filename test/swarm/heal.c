@@ -129,6 +129,7 @@ void heal_shrink(struct bed_seat *seat, struct heal *heal)
 		bed_called(seat, "free", seat->bed->spec.timeout_ns);
 	}
 	seen->over = true;
+	seen->ended = hk__simnet_now(seat->bed->simnet);
 }
 
 void heal_main(struct bed_seat *seat, void *ctx)
@@ -214,7 +215,7 @@ void heal_check_safe(const struct bed *bed, const struct heal *heal)
 		for (uint32_t r = 0; r < bed->spec.n; r++) {
 			const struct heal_seen *seen = &heal->seen[r];
 
-			if (i >= seen->rounds || seen->shrunk[i] != HK_OK)
+			if (bed_killed(bed, r) || i >= seen->rounds || seen->shrunk[i] != HK_OK)
 				continue;
 			first = first == HK_NONE ? r : first;
 			if (seen->members[i] != heal->seen[first].members[i])

@@ -27,6 +27,7 @@ struct heal_seen {
 	uint32_t members[HEAL_ROUNDS_MAX]; /* a bit for each rank of the world */
 	bool well;			/* in the end all went on together */
 	bool over;
+	uint64_t ended;			/* when */
 };
 
 struct heal {
@@ -45,8 +46,8 @@ void heal_shrink(struct bed_seat *seat, struct heal *heal);
 void heal_main(struct bed_seat *seat, void *ctx);
 
 /*
- * Whatever was done to ranks: those whose shrinking succeeded, round after round,
- * have the same members, and are among them.
+ * Whatever was done to ranks: those that live and whose shrinking succeeded, round
+ * after round, have the same members, and are among them.
  */
 void heal_check_safe(const struct bed *bed, const struct heal *heal);
 /*
