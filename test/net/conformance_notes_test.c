@@ -16,9 +16,9 @@ static uint32_t nnets;
 /* What a rank has heard of another. */
 struct heard {
 	uint32_t times[HK_NET_DEAD + 1];
-	uint32_t sum;	/* of the bytes of its notes */
-	uint32_t len;	/* of the last one */
-	bool answer;	/* each note, with another */
+	uint32_t sum; /* of the bytes of its notes */
+	uint32_t len; /* of the last one */
+	bool answer;  /* each note, with another */
 };
 
 static struct heard heard[FIXTURE_RANKS_MAX][FIXTURE_RANKS_MAX];

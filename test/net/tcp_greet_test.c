@@ -76,16 +76,12 @@ TEST(a_false_rank_is_not_believed)
 
 TEST(claims_that_do_not_hold)
 {
-	static const struct wire_claim claims[] = { { 0, 2, 0, 1, 0 },
-						    { 1, 1, 0, 1, 0 },
-						    { 2, 1, 0, 1, 0 },
-						    { 0, 1, 1, 1, 0 },
-						    { 0, 1, 0, 2, 0 },
-						    { 0, 1, 0, 1, 1u << 31 },
-						    { 99, 1, 0, 1, 0 },
-						    { UINT32_MAX, 1, 0, 1, 0 },
-						    { 1, 1, HK_NONE, 1, 0 },
-						    { RANKS, 1, HK_NONE, 1, 0 } };
+	static const struct wire_claim claims[] = {
+		{ 0, 2, 0, 1, 0 },	    { 1, 1, 0, 1, 0 },		{ 2, 1, 0, 1, 0 },
+		{ 0, 1, 1, 1, 0 },	    { 0, 1, 0, 2, 0 },		{ 0, 1, 0, 1, 1u << 31 },
+		{ 99, 1, 0, 1, 0 },	    { UINT32_MAX, 1, 0, 1, 0 }, { 1, 1, HK_NONE, 1, 0 },
+		{ RANKS, 1, HK_NONE, 1, 0 }
+	};
 
 	open_ranks(2);
 	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {

@@ -36,9 +36,15 @@ struct tcp_buf *hk__tcp_buf_get(struct tcp *tcp, struct tcp_pool *pool)
 {
 	struct tcp_buf *buf = pool->free;
 
+	if (buf) {
+		pool->free = buf->next;
+		return buf;
+	}
+	buf = hk__mem_zalloc(tcp->alloc, 1, TCP_BUF_BYTES(pool->bytes));
 	if (!buf)
-		return hk__mem_zalloc(tcp->alloc, 1, sizeof(*buf) + pool->bytes);
-	pool->free = buf->next;
+		return NULL;
+	buf->data = (unsigned char *)(buf + 1);
+	buf->data += -(uintptr_t)buf->data % 64;
 	return buf;
 }
 
@@ -376,7 +382,8 @@ void hk__tcp_cancel(struct hk_chan *base)
 		return; /* what it lends to itself is copied */
 	if (chan->sends) {
 		if (chan->queued && !sender_own(chan))
-			hk__tcp_link_break(link, HK_ENOMEM, "no memory to take back what was lent to it");
+			hk__tcp_link_break(link, HK_ENOMEM,
+					   "no memory to take back what was lent to it");
 		return;
 	}
 	chan->take_at = NULL;

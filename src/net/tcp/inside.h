@@ -43,8 +43,10 @@ struct tcp_source {
 
 struct tcp_buf {
 	struct tcp_buf *next;
-	_Alignas(64) unsigned char data[];
+	unsigned char *data;	/* behind it, at the next line */
 };
+
+#define TCP_BUF_BYTES(bytes) (sizeof(struct tcp_buf) + 63 + (size_t)(bytes))
 
 /* Places for messages of one size that nobody uses now. */
 struct tcp_pool {

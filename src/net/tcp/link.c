@@ -72,9 +72,9 @@ static enum hk_status link_want(struct tcp *tcp, struct tcp_link *link)
 		return HK_OK;
 	if (hk__tcp_peer_is(link->peer, HK_NET_DEAD) || hk__tcp_peer_is(link->peer, HK_NET_LEFT)) {
 		hk__tcp_link_break(link, HK_EPEER, "%s",
-				   hk__tcp_peer_is(link->peer, HK_NET_LEFT) ?
-					   "it has left the job" :
-					   "its process has ended");
+				   hk__tcp_peer_is(link->peer, HK_NET_LEFT)
+					   ? "it has left the job"
+					   : "its process has ended");
 		return HK_OK;
 	}
 	if (tcp->base.rank > link->rank) {

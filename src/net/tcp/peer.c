@@ -273,9 +273,8 @@ void hk__tcp_tell(struct hk_net *net, const void *bytes, uint32_t len)
 		memcpy(note.bytes, bytes, len);
 	note_keep(tcp, &note);
 	for (size_t i = tcp->up.count; i-- > 0;) {
-		struct tcp_link *link = i < tcp->up.count ?
-						((struct tcp_link **)tcp->up.items)[i] :
-						NULL;
+		struct tcp_link *link =
+			i < tcp->up.count ? ((struct tcp_link **)tcp->up.items)[i] : NULL;
 
 		/* Once for each peer, over the first of its connections that takes it. */
 		if (!link || link->deaf || link->peer->told == tcp->nnotes)

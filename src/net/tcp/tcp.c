@@ -226,7 +226,7 @@ static void tcp_free(struct tcp *tcp)
 			struct tcp_buf *buf = pool->free;
 
 			pool->free = buf->next;
-			hk__mem_free(alloc, buf, 1, sizeof(*buf) + pool->bytes);
+			hk__mem_free(alloc, buf, 1, TCP_BUF_BYTES(pool->bytes));
 		}
 		tcp->pools = pool->next;
 		hk__mem_free(alloc, pool, 1, sizeof(*pool));
