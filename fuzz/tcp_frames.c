@@ -57,7 +57,7 @@ static void talk_begin(struct talk *talk)
 	struct tcp *tcp = tcp_of(talk->net);
 	struct tcp_link *link = hk__tcp_link_at(tcp, 0, 0);
 	must(link && hk__tcp_watch(tcp, fds[0], EPOLLIN, &link->source, true) == HK_OK);
-	hk__tcp_link_up(link, fds[0], true);
+	hk__tcp_link_up(link, fds[0], NULL, true);
 	talk->peer = fds[1];
 }
 

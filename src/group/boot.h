@@ -34,6 +34,7 @@ struct hk__boot_spec {
 	const char *launcher;		/* who set the environment: for messages */
 	bool share;			/* wants the memory of the host; all ranks the same */
 	size_t segment_bytes;		/* of each rank; all ranks the same */
+	bool encrypt;			/* data connections; all ranks the same */
 	uint64_t timeout_ns;		/* until all have come */
 	const struct hk_alloc *alloc;	/* NULL: the default one */
 	/* Of those who grow: */

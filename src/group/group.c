@@ -219,6 +219,7 @@ static enum hk_status world_found(const struct hk__origin *origin, struct hk_why
 	/* Alone: no sockets. */
 	boot_spec.share = spec.net != HK__NET_TCP || boot_spec.n == 1;
 	boot_spec.segment_bytes = hk__world_segment_bytes();
+	boot_spec.encrypt = spec.encrypt;
 	status = hk__boot_join(&boot_spec, why, &boot);
 	if (status != HK_OK) {
 		hk_fabric_free(spec.like);

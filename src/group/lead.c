@@ -187,6 +187,12 @@ static enum hk_status guest_refuse(struct lead *lead, uint32_t guest, const stru
 			       " bytes of memory, rank 0 %" PRIu64
 			       ": give all ranks the same HOCKET_NET and options",
 			       hello->rank, text, hello->segment_bytes, own->segment_bytes);
+	if (hello->encrypt != own->encrypt)
+		return hk__why(&lead->why, HK_EINVAL,
+			       "rank %u, from %s, %s, rank 0 does%s: give all ranks the same "
+			       "HOCKET_ENCRYPT",
+			       hello->rank, text, hello->encrypt ? "encrypts" : "does not encrypt",
+			       own->encrypt ? "" : " not");
 	if (hello->rank)
 		guest_text(lead, lead->guests[hello->rank], other);
 	return hk__why(
@@ -270,7 +276,8 @@ static enum hk_status guest_add(struct lead *lead, uint32_t guest, const unsigne
 	if (!reads || (hello.n == own->n && hello.rank >= lead_members(lead)))
 		return hk__why(&lead->why, HK_EIO, "a rank says hello in a way that cannot be");
 	if (hello.n != own->n || hello.share != own->share ||
-	    hello.segment_bytes != own->segment_bytes || lead->hellos[hello.rank].n)
+	    hello.segment_bytes != own->segment_bytes || hello.encrypt != own->encrypt ||
+	    lead->hellos[hello.rank].n)
 		return guest_refuse(lead, guest, &hello);
 	guest_seat(lead, guest, &hello);
 	return HK_OK;

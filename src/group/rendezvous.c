@@ -28,6 +28,7 @@ void hk__meet_hello(const struct hk__boot_spec *spec, struct hk__hello *hello_ou
 					 .n = spec->n,
 					 .share = spec->share,
 					 .segment_bytes = spec->share ? spec->segment_bytes : 0,
+					 .encrypt = spec->encrypt,
 					 .meeting = spec->meeting };
 	memcpy(hello_out->host, hash, HK__HOST_BYTES);
 }

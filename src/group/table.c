@@ -81,7 +81,7 @@ void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__
 
 	at = put(at, hello->rank, 4);
 	at = put(at, hello->n, 4);
-	at = put(at, hello->share, 4);
+	at = put(at, hello->share | hello->encrypt << 1, 4);
 	at = put(at, hello->segment_bytes, 8);
 	memcpy(at, hello->host, HK__HOST_BYTES);
 	at = place_write(&hello->place, at + HK__HOST_BYTES);
@@ -96,12 +96,13 @@ bool hk__hello_read(const unsigned char bytes[HK__HELLO_BYTES], struct hk__hello
 
 	hello.rank = (uint32_t)get(&at, 4);
 	hello.n = (uint32_t)get(&at, 4);
-	uint64_t share = get(&at, 4);
-	hello.share = share != 0;
+	uint64_t flags = get(&at, 4);
+	hello.share = flags & 1;
+	hello.encrypt = flags & 2;
 	hello.segment_bytes = get(&at, 8);
 	memcpy(hello.host, at, HK__HOST_BYTES);
 	at += HK__HOST_BYTES;
-	if (!place_read(&at, &hello.place.addr, &hello.place.len) || share > 1)
+	if (!place_read(&at, &hello.place.addr, &hello.place.len) || flags > 3)
 		return false;
 	hello.meeting = get(&at, 8);
 	*hello_out = hello;

@@ -15,6 +15,7 @@ struct hk__hello {
 	uint32_t rank;		/* HK_NONE: a newcomer, which is given one */
 	uint32_t n;		/* 0: a newcomer */
 	bool share;
+	bool encrypt;
 	uint64_t segment_bytes;
 	unsigned char host[HK__HOST_BYTES];
 	struct hk__place place;	/* where it takes connections */

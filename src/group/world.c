@@ -194,6 +194,7 @@ static enum hk_status world_open_tcp(struct hk__world *world, const struct hk__w
 				    .ctx = world,
 				    .connect_timeout_ns = opts->timeout_ns,
 				    .silence_ns = opts->silence_ns,
+				    .encrypt = opts->encrypt,
 				    .iface = opts->iface,
 				    .alloc = world->alloc };
 

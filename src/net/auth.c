@@ -26,18 +26,32 @@ void hk__auth_key(const char *text, unsigned char key_out[HK__KEY_BYTES])
 			   purpose, sizeof(purpose));
 }
 
-void hk__auth_prove(const struct hk__auth *auth, enum hk__auth_role role,
-		    unsigned char proof_out[HK__PROOF_BYTES])
+/* purpose tells apart what is made of the same nonces. */
+static void auth_hash(const struct hk__auth *auth, unsigned char purpose,
+		      unsigned char out[HK__PROOF_BYTES])
 {
-	unsigned char who = role == HK__AUTH_CONNECTS ? 'c' : 'a';
 	crypto_generichash_state state;
 
 	crypto_generichash_init(&state, auth->key, HK__KEY_BYTES, HK__PROOF_BYTES);
-	crypto_generichash_update(&state, &who, 1);
+	crypto_generichash_update(&state, &purpose, 1);
 	crypto_generichash_update(&state, auth->connects, HK__NONCE_BYTES);
 	crypto_generichash_update(&state, auth->accepts, HK__NONCE_BYTES);
 	crypto_generichash_update(&state, auth->about, auth->about_len);
-	crypto_generichash_final(&state, proof_out, HK__PROOF_BYTES);
+	crypto_generichash_final(&state, out, HK__PROOF_BYTES);
+	sodium_memzero(&state, sizeof(state));
+}
+
+void hk__auth_prove(const struct hk__auth *auth, enum hk__auth_role role,
+		    unsigned char proof_out[HK__PROOF_BYTES])
+{
+	auth_hash(auth, role == HK__AUTH_CONNECTS ? 'c' : 'a', proof_out);
+}
+
+void hk__auth_derive(const struct hk__auth *auth, enum hk__auth_role sends,
+		     unsigned char key_out[HK__KEY_BYTES])
+{
+	_Static_assert(HK__KEY_BYTES == HK__PROOF_BYTES, "a key is a hash");
+	auth_hash(auth, sends == HK__AUTH_CONNECTS ? 'C' : 'A', key_out);
 }
 
 bool hk__auth_holds(const struct hk__auth *auth, enum hk__auth_role role,

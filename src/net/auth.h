@@ -34,6 +34,9 @@ void hk__auth_nonce(unsigned char nonce_out[HK__NONCE_BYTES]);
 void hk__auth_key(const char *text, unsigned char key_out[HK__KEY_BYTES]);
 void hk__auth_prove(const struct hk__auth *auth, enum hk__auth_role role,
 		    unsigned char proof_out[HK__PROOF_BYTES]);
+/* What one side sends after both have proved themselves is encrypted with. */
+void hk__auth_derive(const struct hk__auth *auth, enum hk__auth_role sends,
+		     unsigned char key_out[HK__KEY_BYTES]);
 bool hk__auth_holds(const struct hk__auth *auth, enum hk__auth_role role,
 		    const unsigned char proof[HK__PROOF_BYTES]);
 

@@ -185,7 +185,7 @@ void puppet_claim(const unsigned char *its_key, const unsigned char *hello,
 
 	wire_put_about(out, claim);
 	memcpy(auth.key, its_key, HK__KEY_BYTES);
-	memcpy(auth.accepts, hello + 8, HK__NONCE_BYTES);
+	memcpy(auth.accepts, hello + 12, HK__NONCE_BYTES);
 	memset(auth.connects, 42, HK__NONCE_BYTES);
 	memcpy(out + WIRE_ABOUT_BYTES, auth.connects, HK__NONCE_BYTES);
 	hk__auth_prove(&auth, HK__AUTH_CONNECTS, out + WIRE_ABOUT_BYTES + HK__NONCE_BYTES);

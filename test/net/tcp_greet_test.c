@@ -192,8 +192,7 @@ static int puppet_accept(int listener, bool up)
 	CHECK(fd >= 0);
 	memcpy(auth.key, key, sizeof(key));
 	memset(auth.accepts, 7, sizeof(auth.accepts));
-	wire_put_magic(hello);
-	memcpy(hello + 8, auth.accepts, HK__NONCE_BYTES);
+	wire_put_hello(hello, 0, auth.accepts);
 	puppet_write(fd, hello, sizeof(hello));
 	CHECK(puppet_read(fd, claim, sizeof(claim)));
 	memcpy(auth.connects, claim + WIRE_ABOUT_BYTES, HK__NONCE_BYTES);

@@ -383,7 +383,7 @@ TEST(a_probe_is_no_connection)
 		puppet_write(fd, out, sizeof(out));
 		CHECK(puppet_read(fd, answer, sizeof(answer)));
 		memcpy(auth.key, key, sizeof(key));
-		memcpy(auth.accepts, hello + 8, HK__NONCE_BYTES);
+		memcpy(auth.accepts, hello + 12, HK__NONCE_BYTES);
 		memcpy(auth.connects, out + WIRE_ABOUT_BYTES, HK__NONCE_BYTES);
 		CHECK(hk__auth_holds(&auth, HK__AUTH_ACCEPTS, answer));
 		exchange(pair, 20);

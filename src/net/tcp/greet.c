@@ -51,6 +51,9 @@ struct tcp_greet {
 	uint32_t rank, index;  /* who accepts: as claimed */
 	uint64_t late;	       /* when it is; 0: never */
 	struct hk__auth auth;
+	struct hk__seal *seal; /* once there is one, until it is the link's */
+	uint32_t flags;	       /* as claimed */
+	bool hopeless;	       /* to try again would not help */
 	unsigned char about[WIRE_ABOUT_BYTES];
 	unsigned char in[WIRE_CLAIM_BYTES];
 	uint32_t in_len, in_need;
@@ -58,6 +61,18 @@ struct tcp_greet {
 	uint32_t out_sent, out_len;
 	char where[TCP_WHERE_MAX];
 };
+
+_Static_assert(WIRE_CLAIM_BYTES >= HK__SEAL_HEAD + WIRE_FRAME_BYTES + HK__SEAL_TAG &&
+		       WIRE_CLAIM_BYTES >= WIRE_HELLO_BYTES,
+	       "all that is read fits");
+
+/* What this rank wants, and can. */
+static uint32_t greet_flags(const struct tcp *tcp)
+{
+	if (!tcp->spec.encrypt)
+		return 0;
+	return WIRE_ENCRYPT | (hk__seal_has_aes() ? WIRE_AES : 0);
+}
 
 /* ---- beginning and end ---- */
 
@@ -91,8 +106,11 @@ static void greet_end(struct tcp *tcp, struct tcp_greet *greet, bool keep)
 {
 	struct tcp_greet **at = &tcp->greets;
 
-	if (!keep)
+	if (!keep) {
 		close(greet->fd);
+		hk__seal_destroy(greet->seal);
+	}
+	explicit_bzero(greet->auth.key, sizeof(greet->auth.key));
 	greet->fd = -1;
 	while (*at != greet)
 		at = &(*at)->next;
@@ -256,8 +274,7 @@ static enum hk_status greet_accepted(struct tcp *tcp, int fd, const struct socka
 	hk__tcp_where(addr, greet->where);
 	greet->late = hk__now_ns() + GREET_LATE_NS;
 	hk__auth_nonce(greet->auth.accepts);
-	wire_put_magic(greet->out);
-	memcpy(greet->out + 8, greet->auth.accepts, HK__NONCE_BYTES);
+	wire_put_hello(greet->out, greet_flags(tcp), greet->auth.accepts);
 	greet->out_len = WIRE_HELLO_BYTES;
 	greet->in_need = WIRE_CLAIM_BYTES;
 	hk__tcp_greet_move(tcp, greet);
@@ -300,6 +317,10 @@ static void greet_fail(struct tcp *tcp, struct tcp_greet *greet, int error, cons
 	struct tcp_link *link = greet->link;
 
 	greet_end(tcp, greet, false);
+	if (link && greet->hopeless && link->index != HK_NONE) {
+		hk__tcp_link_break(link, HK_EPEER, "%s", what);
+		return;
+	}
 	if (link) {
 		hk__tcp_greet_again(link, error, what);
 		return;
@@ -341,16 +362,26 @@ static void greet_taken(struct tcp *tcp, struct tcp_greet *greet)
 		return;
 	}
 	memcpy(link->where, greet->where, TCP_WHERE_MAX);
+	struct hk__seal *seal = greet->seal;
 	greet_end(tcp, greet, true);
-	hk__tcp_link_up(link, fd, true);
+	hk__tcp_link_up(link, fd, seal, true);
 }
 
 /* Who accepted has. */
 static void greet_believed(struct tcp *tcp, struct tcp_greet *greet)
 {
 	struct tcp_link *link = greet->link;
+	struct hk__seal *seal = NULL;
 	int fd = greet->fd;
 
+	if (greet->flags & WIRE_ENCRYPT && link->index != HK_NONE) {
+		seal = hk__seal_create(tcp->alloc, &greet->auth, HK__AUTH_CONNECTS,
+				       greet->flags & WIRE_AES);
+		if (!seal) {
+			greet_refuse(tcp, greet, "there is no memory for it");
+			return;
+		}
+	}
 	greet->link = NULL;
 	if (link->index == HK_NONE) {
 		greet_end(tcp, greet, false);
@@ -358,7 +389,16 @@ static void greet_believed(struct tcp *tcp, struct tcp_greet *greet)
 		return;
 	}
 	greet_end(tcp, greet, true);
-	hk__tcp_link_up(link, fd, false);
+	hk__tcp_link_up(link, fd, seal, false);
+}
+
+static const char *disagree(uint32_t own)
+{
+	return own & WIRE_ENCRYPT
+		       ? "it does not encrypt, and this rank does: set HOCKET_ENCRYPT for "
+			 "all ranks alike"
+		       : "it encrypts, and this rank does not: set HOCKET_ENCRYPT for "
+			 "all ranks alike";
 }
 
 /* Who connects has read hello: claims to be who it is. */
@@ -368,11 +408,16 @@ static const char *greet_hello(struct tcp *tcp, struct tcp_greet *greet)
 				    .wants = greet->link->rank,
 				    .index = greet->link->index,
 				    .conns = tcp->spec.conns };
+	uint32_t own = greet_flags(tcp), its = wire_get(greet->in + 8);
 	unsigned char *at = greet->out;
 
 	if (!wire_is_ours(greet->in))
 		return "it speaks another language or version";
-	memcpy(greet->auth.accepts, greet->in + 8, HK__NONCE_BYTES);
+	greet->hopeless = (own ^ its) & WIRE_ENCRYPT;
+	if (greet->hopeless)
+		return disagree(own);
+	claim.flags = greet->flags = own & its;
+	memcpy(greet->auth.accepts, greet->in + 12, HK__NONCE_BYTES);
 	hk__auth_nonce(greet->auth.connects);
 	wire_put_about(greet->about, &claim);
 	memcpy(at, greet->about, WIRE_ABOUT_BYTES);
@@ -404,15 +449,44 @@ static const char *greet_claim(struct tcp *tcp, struct tcp_greet *greet)
 		return "it wants another rank";
 	if (claim.conns != tcp->spec.conns || (!probes && claim.index >= tcp->spec.conns))
 		return "it has another number of connections";
-	if (claim.flags)
+	uint32_t own = greet_flags(tcp);
+	if ((claim.flags ^ own) & WIRE_ENCRYPT)
+		return disagree(own);
+	if (claim.flags & ~own)
 		return "it wants what this rank does not know";
+	greet->flags = claim.flags;
 	greet->rank = claim.rank;
 	greet->index = claim.index;
 	hk__auth_prove(&greet->auth, HK__AUTH_ACCEPTS, greet->out);
 	greet->out_sent = 0;
 	greet->out_len = WIRE_ANSWER_BYTES;
 	greet->in_need = probes ? 1 : WIRE_FRAME_BYTES;
+	if (own && !probes)
+		greet->in_need += HK__SEAL_HEAD + HK__SEAL_TAG;
 	greet->stage = probes ? GREET_PROBED : GREET_UP;
+	return NULL;
+}
+
+/* Who connected says that all is well: UP, in a record of its own if it encrypts. */
+static const char *greet_first(struct tcp *tcp, struct tcp_greet *greet)
+{
+	unsigned char *frame = greet->in;
+	uint32_t len = WIRE_FRAME_BYTES;
+	size_t room;
+
+	if (greet->flags & WIRE_ENCRYPT) {
+		greet->seal = hk__seal_create(tcp->alloc, &greet->auth, HK__AUTH_ACCEPTS,
+					      greet->flags & WIRE_AES);
+		if (!greet->seal)
+			return "there is no memory for it";
+		memcpy(hk__seal_space(greet->seal, &room), greet->in, greet->in_need);
+		hk__seal_got(greet->seal, greet->in_need);
+		if (hk__seal_next(greet->seal, &frame, &len) != HK_OK)
+			return "what it sent first is not genuine";
+	}
+	if (len != WIRE_FRAME_BYTES || wire_get_frame(frame).type != WIRE_UP)
+		return "it does not begin as it should";
+	greet_taken(tcp, greet);
 	return NULL;
 }
 
@@ -436,10 +510,7 @@ static void greet_next(struct tcp *tcp, struct tcp_greet *greet)
 		fault = greet_claim(tcp, greet);
 		break;
 	case GREET_UP:
-		if (wire_get_frame(greet->in).type == WIRE_UP)
-			greet_taken(tcp, greet);
-		else
-			fault = "it does not begin as it should";
+		fault = greet_first(tcp, greet);
 		break;
 	case GREET_PROBED:
 		fault = "it has nothing more to say";

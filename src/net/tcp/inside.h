@@ -20,6 +20,7 @@
 #ifndef HK_NET_TCP_INSIDE_H
 #define HK_NET_TCP_INSIDE_H
 
+#include "net/seal.h"
 #include "net/tcp/tcp.h"
 #include "net/tcp/wire.h"
 
@@ -106,6 +107,7 @@ struct tcp_link {
 	uint32_t index;		/* HK_NONE: a probe, that only asks who is there */
 	enum tcp_link_state state;
 	int fd;
+	struct hk__seal *seal;	/* NULL: nothing is encrypted */
 	bool blocked;		/* the socket takes no more for now */
 	bool heard;		/* the peer has said UP */
 	bool deaf;		/* the peer takes no more for ever, but may have sent */
@@ -293,8 +295,8 @@ struct tcp_link *hk__tcp_link_at(struct tcp *tcp, uint32_t rank, uint32_t index)
 struct tcp_link *hk__tcp_link_anew(struct tcp_link *link);
 enum hk_status hk__tcp_link_create(struct tcp *tcp, struct tcp_peer *peer, uint32_t index,
 				   struct tcp_link **link_out);
-/* The socket, watched already, is the link's; heard: the peer has said UP. */
-void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard);
+/* The socket, watched already, and the seal are the link's; heard: the peer has said UP. */
+void hk__tcp_link_up(struct tcp_link *link, int fd, struct hk__seal *seal, bool heard);
 /* It ended before the peer had said UP: as if it had never been. */
 void hk__tcp_link_reset(struct tcp_link *link);
 /* fmt: what it did or is, "it ..."; the peer is lost. */
@@ -313,6 +315,7 @@ void hk__tcp_link_note(struct tcp_link *link, const struct tcp_note *note, bool 
 void hk__tcp_link_announce(struct tcp_link *link, const struct tcp_chan *chan);
 void hk__tcp_link_push(struct tcp_link *link, struct tcp_out *out);
 void hk__tcp_link_write(struct tcp_link *link);
+bool hk__tcp_link_unsent(const struct tcp_link *link);	/* something waits to be written */
 void hk__tcp_link_owe(struct tcp_chan *chan);
 void hk__tcp_link_forget(struct tcp_chan *chan);	/* owes nothing any more */
 void hk__tcp_credits_write(struct tcp *tcp, bool all);

@@ -18,6 +18,8 @@
 
 #define WRITE_PARTS 16
 
+static void link_fill(struct tcp_link *link);
+
 /* ---- links ---- */
 
 enum hk_status hk__tcp_link_create(struct tcp *tcp, struct tcp_peer *peer, uint32_t index,
@@ -131,7 +133,7 @@ static void links_remove(struct hk__array *array, const struct tcp_link *link)
 	}
 }
 
-void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
+void hk__tcp_link_up(struct tcp_link *link, int fd, struct hk__seal *seal, bool heard)
 {
 	static const struct wire_frame up = { .type = WIRE_UP };
 	struct tcp *tcp = link->tcp;
@@ -140,6 +142,7 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
 
 	links_remove(&tcp->awaited, link);
 	link->fd = fd;
+	link->seal = seal;
 	if (slot)
 		*slot = link;
 	if (!slot || hk__tcp_watch(tcp, fd, EPOLLIN, &link->source, false) != HK_OK) {
@@ -149,6 +152,8 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, bool heard)
 	link->state = LINK_UP;
 	link->heard = heard;
 	hk__tcp_link_say(link, &up, NULL);
+	if (seal && link->first)
+		link_fill(link); /* UP is a record of its own: who greets reads no more */
 	for (size_t i = 0; i < link->in_ways.count; i++)
 		if (ways[i].chan)
 			hk__tcp_link_announce(link, ways[i].chan);
@@ -188,6 +193,8 @@ static void link_close(struct tcp_link *link)
 	if (link->fd >= 0)
 		close(link->fd);
 	link->fd = -1;
+	hk__seal_destroy(link->seal);
+	link->seal = NULL;
 }
 
 void hk__tcp_link_reset(struct tcp_link *link)
@@ -483,6 +490,14 @@ void hk__tcp_credits_write(struct tcp *tcp, bool all)
 
 /* ---- writing ---- */
 
+bool hk__tcp_link_unsent(const struct tcp_link *link)
+{
+	const unsigned char *at;
+
+	return link->state == LINK_UP && !link->deaf &&
+	       (link->first || (link->seal && hk__seal_pending(link->seal, &at) > 0));
+}
+
 /* What to hand over at once; the bytes of it. */
 static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size_t *nparts_out)
 {
@@ -505,7 +520,6 @@ static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size
 
 static void link_advance(struct tcp_link *link, size_t wrote)
 {
-	link->tcp->base.moved++;
 	while (wrote) {
 		struct tcp_out *out = link->first;
 
@@ -541,34 +555,97 @@ static void link_block(struct tcp_link *link, bool blocked)
 	link->tcp->nblocked += blocked ? 1u : -1u;
 }
 
+/* After send(2); true: there may be more to do. */
+static bool link_wrote(struct tcp_link *link, ssize_t wrote, size_t total)
+{
+	if (wrote < 0 && errno == EINTR)
+		return true;
+	if (wrote < 0 && errno == EFAULT) {
+		hk__tcp_link_break(link, HK_EIO, "what was lent to it is not there");
+		return false;
+	}
+	if (wrote < 0 && errno != EAGAIN && errno != ENOBUFS) {
+		link_deafen(link, errno);
+		return false;
+	}
+	if (wrote > 0)
+		link->tcp->base.moved++;
+	if (wrote < 0 || (size_t)wrote < total) {
+		link_block(link, true);
+		return false;
+	}
+	return true;
+}
+
+/* The next record, of as much as there is and fits. */
+static void link_fill(struct tcp_link *link)
+{
+	unsigned char *room = hk__seal_room(link->seal);
+	size_t len = 0;
+
+	for (const struct tcp_out *out = link->first; out && len < HK__SEAL_BYTES;
+	     out = out->next) {
+		size_t all = WIRE_FRAME_BYTES + (size_t)out->len;
+
+		for (size_t at = out->sent; at < all && len < HK__SEAL_BYTES;) {
+			bool head = at < WIRE_FRAME_BYTES;
+			const unsigned char *from =
+				head ? out->head + at : out->data + (at - WIRE_FRAME_BYTES);
+			size_t here = (head ? WIRE_FRAME_BYTES : all) - at;
+
+			here = here < HK__SEAL_BYTES - len ? here : HK__SEAL_BYTES - len;
+			memcpy(room + len, from, here);
+			len += here;
+			at += here;
+		}
+	}
+	hk__seal_close(link->seal, (uint32_t)len);
+	link_advance(link, len);
+}
+
+static void link_write_sealed(struct tcp_link *link)
+{
+	const unsigned char *at;
+
+	while (link->state == LINK_UP) {
+		size_t len = hk__seal_pending(link->seal, &at);
+
+		if (!len && !link->first) {
+			link_block(link, false);
+			return;
+		}
+		if (!len) {
+			link_fill(link);
+			continue;
+		}
+		ssize_t wrote = send(link->fd, at, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (wrote > 0)
+			hk__seal_wrote(link->seal, (size_t)wrote);
+		if (!link_wrote(link, wrote, len))
+			return;
+	}
+}
+
 void hk__tcp_link_write(struct tcp_link *link)
 {
 	if (link->state != LINK_UP || link->deaf)
 		return;
 	if (link->owing)
 		link_push_credits(link);
+	if (link->seal) {
+		link_write_sealed(link);
+		return;
+	}
 	while (link->first) {
 		struct iovec parts[WRITE_PARTS];
 		struct msghdr message = { .msg_iov = parts };
 		size_t total = link_gather(link, parts, &message.msg_iovlen);
 		ssize_t wrote = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote < 0 && errno == EFAULT) {
-			hk__tcp_link_break(link, HK_EIO, "what was lent to it is not there");
-			return;
-		}
-		if (wrote < 0 && errno != EAGAIN && errno != ENOBUFS) {
-			link_deafen(link, errno);
-			return;
-		}
 		if (wrote > 0)
 			link_advance(link, (size_t)wrote);
-		if (wrote < 0 || (size_t)wrote < total) {
-			link_block(link, true);
+		if (!link_wrote(link, wrote, total))
 			return;
-		}
 	}
 	link_block(link, false);
 }

@@ -131,7 +131,11 @@ enum hk_status hk__tcp_lend(struct hk_chan *base, const void *data, uint32_t len
 
 bool hk__tcp_lent(struct hk_chan *base)
 {
-	return tcp_chan_of(base)->queued > 0;
+	const struct tcp_chan *chan = tcp_chan_of(base);
+
+	/* A record may hold the last of it. */
+	return chan->queued > 0 ||
+	       (chan->link && chan->link->seal && hk__tcp_link_unsent(chan->link));
 }
 
 /* ---- who receives ---- */

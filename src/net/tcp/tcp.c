@@ -180,7 +180,8 @@ static bool tcp_unsent(const struct tcp *tcp)
 
 		if (link->deaf)
 			continue;
-		if (link->first || (ioctl(link->fd, SIOCOUTQ, &unacked) == 0 && unacked > 0))
+		if (hk__tcp_link_unsent(link) ||
+		    (ioctl(link->fd, SIOCOUTQ, &unacked) == 0 && unacked > 0))
 			return true;
 	}
 	return false;
@@ -242,6 +243,7 @@ static void tcp_free(struct tcp *tcp)
 		close(tcp->timer_fd);
 	if (tcp->kick_fd >= 0)
 		close(tcp->kick_fd);
+	explicit_bzero(&tcp->spec.key, sizeof(tcp->spec.key));
 	hk__mem_free(alloc, tcp, 1, sizeof(*tcp));
 }
 

@@ -31,6 +31,7 @@ struct hk_tcp_spec {
 	uint64_t connect_timeout_ns;
 	/* A host that has not answered for so long is out of reach; 0: 4 s. */
 	uint64_t silence_ns;
+	bool encrypt;		/* what is said after the greeting; the same on all */
 	const char *iface;	/* connects from its address; NULL: the system chooses */
 	const struct hk_alloc *alloc;
 };

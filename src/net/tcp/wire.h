@@ -4,13 +4,13 @@
  *
  * First the greeting, in pieces of fixed size:
  *
- *	accepts  -> hello    magic, version, nonce
+ *	accepts  -> hello    magic, version, flags, nonce
  *	connects -> claim    magic, version, own rank, wanted rank, connection
  *	                     (none: only to see who is there), connections of a
  *	                     pair, flags, nonce, proof
  *	accepts  -> answer   proof
  *
- * then frames both ways: a line of 64 bytes, and behind DATA the message. A line
+ * then, encrypted (net/seal.h) if the flags say so, frames both ways: a line of 64 bytes, and behind DATA the message. A line
  * is more than is needed, but keeps messages aligned to lines in the buffers of
  * the system, which copies them a fifth faster then.
  *
@@ -31,13 +31,19 @@
 #include "net/auth.h"
 #include "net/net.h"
 
+#include <string.h>
+
 #define WIRE_MAGIC 0x686b7463u	/* "hktc" */
 #define WIRE_VERSION 2u
 
 #define WIRE_ABOUT_BYTES 28u	/* what a proof is about: the numbers of a claim */
-#define WIRE_HELLO_BYTES (8u + HK__NONCE_BYTES)
+#define WIRE_HELLO_BYTES (12u + HK__NONCE_BYTES)
 #define WIRE_CLAIM_BYTES (WIRE_ABOUT_BYTES + HK__NONCE_BYTES + HK__PROOF_BYTES)
 #define WIRE_ANSWER_BYTES ((unsigned)HK__PROOF_BYTES)
+
+/* Flags: of a hello, what its rank wants and can; of a claim, what it is to be. */
+#define WIRE_ENCRYPT 1u
+#define WIRE_AES 2u
 
 #define WIRE_FRAME_BYTES 64u
 #define WIRE_OPEN_AT 12u	/* where in a frame the rest of an OPEN is */
@@ -72,7 +78,7 @@ struct wire_claim {
 	uint32_t wants;
 	uint32_t index;		/* HK_NONE: a probe */
 	uint32_t conns;
-	uint32_t flags;
+	uint32_t flags;		/* WIRE_ENCRYPT, WIRE_AES */
 };
 
 static inline void wire_put(unsigned char *at, uint32_t x)
@@ -127,7 +133,7 @@ static inline struct wire_open wire_get_open(const unsigned char frame[WIRE_FRAM
 _Static_assert(WIRE_OPEN_AT + 5 * 4 <= WIRE_FRAME_BYTES, "an OPEN fits a frame");
 _Static_assert(WIRE_NOTE_AT + HK_NOTE_MAX <= WIRE_FRAME_BYTES, "a NOTE fits a frame");
 
-/* Magic and version, at the head of hello and claim. */
+/* Magic and version, at the head of hello and claim; in a hello, flags and nonce follow. */
 static inline void wire_put_magic(unsigned char at[8])
 {
 	wire_put(at, WIRE_MAGIC);
@@ -137,6 +143,14 @@ static inline void wire_put_magic(unsigned char at[8])
 static inline bool wire_is_ours(const unsigned char at[8])
 {
 	return wire_get(at) == WIRE_MAGIC && wire_get(at + 4) == WIRE_VERSION;
+}
+
+static inline void wire_put_hello(unsigned char at[WIRE_HELLO_BYTES], uint32_t flags,
+				  const unsigned char nonce[HK__NONCE_BYTES])
+{
+	wire_put_magic(at);
+	wire_put(at + 8, flags);
+	memcpy(at + 12, nonce, HK__NONCE_BYTES);
 }
 
 static inline void wire_put_about(unsigned char at[WIRE_ABOUT_BYTES],
