@@ -7,6 +7,7 @@
  * own few bytes (greeting, then verdict), then the message it is told.
  */
 #include "group/gate.h"
+#include "net/stranger.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,13 +17,15 @@
 
 #define STRANGERS_MAX 256u		/* at a time; more wait in the backlog */
 #define STRANGER_NS (5 * HK__SECOND_NS) /* to prove itself in */
+#define CROWD_NS HK__SECOND_NS		/* while there is no room for more */
 #define EVENTS 64
 #define FDS_MAX 250u /* that one message of a socket may carry (SCM_MAX_FD is 253) */
 
 struct visitor {
 	int fd; /* -1: nobody */
 	bool proved;
-	uint64_t deadline_ns; /* of a stranger */
+	uint64_t since_ns; /* of a stranger */
+	struct hk__origin origin;
 	unsigned char nonce[HK__NONCE_BYTES];
 	unsigned char in[HK__CLAIM_BYTES + HK__HELLO_MAX];
 	size_t in_len;
@@ -46,6 +49,7 @@ struct hk__gate {
 	bool listens;
 	uint64_t expiry_ns; /* no stranger's deadline is before */
 	uint32_t strangers, denied;
+	struct hk__strangers turned_away;
 	struct epoll_event events[EVENTS];
 	int nevents, event_at;
 };
@@ -69,6 +73,11 @@ static void gate_open(struct hk__gate *gate)
 		gate->listens = open;
 }
 
+static uint64_t patience_ns(const struct hk__gate *gate)
+{
+	return gate->listens ? STRANGER_NS : CROWD_NS;
+}
+
 static void visitor_close(struct hk__gate *gate, struct visitor *visitor)
 {
 	if (!visitor->proved)
@@ -79,6 +88,14 @@ static void visitor_close(struct hk__gate *gate, struct visitor *visitor)
 	visitor->next_free = gate->free;
 	gate->free = (uint32_t)(visitor - gate->visitors);
 	gate_open(gate);
+}
+
+/* Without a proof. */
+static void stranger_end(struct hk__gate *gate, struct visitor *visitor, const char *what)
+{
+	gate->strangers++;
+	hk__stranger_note(&gate->turned_away, &visitor->origin, gate->spec.who, what);
+	visitor_close(gate, visitor);
 }
 
 enum hk_status hk__gate_create(const struct hk__gate_spec *spec, struct hk__gate **gate_out)
@@ -231,41 +248,43 @@ static bool visitor_flush(struct hk__gate *gate, struct visitor *visitor)
 
 /* ---- accepting ---- */
 
-static bool user_is_same(int fd)
+static bool user_is_same(int fd, struct hk__origin *origin_out)
 {
-	struct ucred peer;
+	struct ucred peer = { .uid = UINT32_MAX };
 	socklen_t len = sizeof(peer);
+	bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0;
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+	*origin_out = hk__origin_user(peer.uid);
+	return known && peer.uid == geteuid();
 }
 
-static void stranger_begin(struct hk__gate *gate, int fd)
+static void stranger_begin(struct hk__gate *gate, int fd, const struct hk__origin *origin)
 {
 	struct visitor *visitor = &gate->visitors[gate->free];
 	uint32_t number = gate->free;
 
 	hk_assert(visitor->fd < 0);
 	gate->free = visitor->next_free;
-	*visitor = (struct visitor){ .fd = fd,
-				     .deadline_ns = hk__now_ns() + STRANGER_NS,
-				     .own_len = HK__GREETING_BYTES };
+	*visitor = (struct visitor){
+		.fd = fd, .since_ns = hk__now_ns(), .origin = *origin, .own_len = HK__GREETING_BYTES
+	};
 	gate->nstrangers++;
-	if (visitor->deadline_ns < gate->expiry_ns)
-		gate->expiry_ns = visitor->deadline_ns;
+	if (visitor->since_ns + STRANGER_NS < gate->expiry_ns)
+		gate->expiry_ns = visitor->since_ns + STRANGER_NS;
 	hk__auth_nonce(visitor->nonce);
 	memcpy(visitor->own, hk__line_magic, sizeof(hk__line_magic));
 	memcpy(visitor->own + sizeof(hk__line_magic), visitor->nonce, HK__NONCE_BYTES);
-	if (!gate_watch(gate, EPOLL_CTL_ADD, fd, EPOLLIN, number) ||
-	    !visitor_flush(gate, visitor)) {
-		gate->strangers++;
-		visitor_close(gate, visitor);
-	}
+	if (!gate_watch(gate, EPOLL_CTL_ADD, fd, EPOLLIN, number) || !visitor_flush(gate, visitor))
+		stranger_end(gate, visitor, "it hung up");
 }
 
 static enum hk_status gate_accept(struct hk__gate *gate)
 {
 	while (gate->nstrangers < STRANGERS_MAX && gate->free != HK_NONE) {
-		int fd = accept4(gate->spec.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct sockaddr_storage addr = { 0 };
+		socklen_t len = sizeof(addr);
+		int fd = accept4(gate->spec.listen_fd, (struct sockaddr *)&addr, &len,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			break;
@@ -274,14 +293,19 @@ static enum hk_status gate_accept(struct hk__gate *gate)
 			return HK_EIO;
 		if (fd < 0)
 			continue; /* whoever it was has left already */
-		if (gate->spec.same_user && !user_is_same(fd)) {
+		struct hk__origin origin = hk__origin_of(&addr);
+		if (gate->spec.same_user && !user_is_same(fd, &origin)) {
 			gate->strangers++;
+			hk__stranger_note(&gate->turned_away, &origin, gate->spec.who,
+					  "it is of another user");
 			close(fd);
 			continue;
 		}
-		stranger_begin(gate, fd);
+		stranger_begin(gate, fd, &origin);
 	}
 	gate_open(gate);
+	if (!gate->listens) /* those who take their time are in the way now */
+		gate->expiry_ns = 0;
 	return HK_OK;
 }
 
@@ -297,11 +321,11 @@ static void strangers_expire(struct hk__gate *gate)
 
 		if (visitor->fd < 0 || visitor->proved)
 			continue;
-		if (visitor->deadline_ns <= now) {
-			gate->strangers++;
-			visitor_close(gate, visitor);
-		} else if (visitor->deadline_ns < gate->expiry_ns) {
-			gate->expiry_ns = visitor->deadline_ns;
+		uint64_t deadline_ns = visitor->since_ns + patience_ns(gate);
+		if (deadline_ns <= now) {
+			stranger_end(gate, visitor, "it proved nothing in time");
+		} else if (deadline_ns < gate->expiry_ns) {
+			gate->expiry_ns = deadline_ns;
 		}
 	}
 }
@@ -340,8 +364,8 @@ static bool stranger_read(struct hk__gate *gate, struct visitor *visitor)
 	if (got < 0 && moved_by_errno() == MOVED_LATER)
 		return false;
 	if (got <= 0) {
-		gate->strangers++;
-		visitor_close(gate, visitor);
+		stranger_end(gate, visitor,
+			     visitor->in_len ? "it hung up" : "it came and left without a word");
 		return false;
 	}
 	visitor->in_len += (size_t)got;
@@ -350,6 +374,8 @@ static bool stranger_read(struct hk__gate *gate, struct visitor *visitor)
 		return false;
 	if (!stranger_judge(gate, visitor)) {
 		gate->denied++;
+		hk__stranger_note(&gate->turned_away, &visitor->origin, gate->spec.who,
+				  "it does not hold the job's key");
 		(void)visitor_flush(gate, visitor);
 		visitor_close(gate, visitor);
 		return false;
@@ -385,8 +411,7 @@ static bool visitor_serve(struct hk__gate *gate, struct visitor *visitor, uint32
 	bool reached = visitor_flush(gate, visitor);
 	if (!visitor->proved) {
 		if (!reached) {
-			gate->strangers++;
-			visitor_close(gate, visitor);
+			stranger_end(gate, visitor, "it hung up");
 			return false;
 		}
 		event->what = HK__GATE_CAME;

@@ -16,6 +16,7 @@ struct hk__gate_spec {
 	int listen_fd;			/* borrowed; non-blocking */
 	const unsigned char *key;	/* borrowed */
 	const char *purpose;		/* as in struct hk__claim */
+	const char *who;		/* turns strangers away: for messages */
 	size_t hello_len;
 	uint32_t guests;		/* that are expected */
 	bool same_user;			/* a local socket: other users are strangers */

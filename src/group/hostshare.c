@@ -251,6 +251,7 @@ static enum hk_status share_lead(struct share *share)
 	struct hk__gate_spec spec = { .listen_fd = listen_fd,
 				      .key = share->boot->key,
 				      .purpose = PURPOSE,
+				      .who = "who shares memory",
 				      .hello_len = HELLO_BYTES,
 				      .guests = share->boot->nlocal - 1,
 				      .same_user = true,

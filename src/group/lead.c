@@ -144,6 +144,7 @@ static enum hk_status gate_open(struct lead *lead)
 	struct hk__gate_spec spec = { .listen_fd = lead->gate_fd,
 				      .key = lead->spec->key,
 				      .purpose = "meet",
+				      .who = "rank 0, where ranks meet,",
 				      .hello_len = HK__HELLO_BYTES,
 				      .guests = lead->spec->n - 1,
 				      .alloc = lead->alloc };

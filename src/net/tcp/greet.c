@@ -10,6 +10,7 @@
 #include "net/tcp/inside.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -60,6 +61,7 @@ struct tcp_greet {
 	unsigned char out[WIRE_CLAIM_BYTES];
 	uint32_t out_sent, out_len;
 	char where[TCP_WHERE_MAX];
+	struct hk__origin origin; /* who accepts: of the other end */
 };
 
 _Static_assert(WIRE_CLAIM_BYTES >= HK__SEAL_HEAD + WIRE_FRAME_BYTES + HK__SEAL_TAG &&
@@ -246,6 +248,17 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 
 /* ---- who accepts ---- */
 
+/* Somebody has to go who had no proof. */
+static void stranger_note(struct tcp *tcp, const struct tcp_greet *greet, const char *what)
+{
+	char who[32];
+
+	tcp->refused++;
+	(void)snprintf(who, sizeof(who), "rank %u", tcp->base.rank);
+	hk__stranger_note(&tcp->strangers, &greet->origin, who, what);
+	hk__why(&tcp->base.why, HK_EDENIED, "%s turned %s away: %s", who, greet->where, what);
+}
+
 /* Room for one more: who has been here longest without a proof has to go. */
 static void greet_make_room(struct tcp *tcp)
 {
@@ -259,7 +272,7 @@ static void greet_make_room(struct tcp *tcp)
 		}
 	}
 	if (accepted >= GREET_SPARE + hk__min(conns, 4096)) {
-		tcp->refused++;
+		stranger_note(tcp, oldest, "there are too many of them");
 		greet_end(tcp, oldest, false);
 	}
 }
@@ -272,6 +285,7 @@ static enum hk_status greet_accepted(struct tcp *tcp, int fd, const struct socka
 	if (status != HK_OK)
 		return status;
 	hk__tcp_where(addr, greet->where);
+	greet->origin = hk__origin_of(addr);
 	greet->late = hk__now_ns() + GREET_LATE_NS;
 	hk__auth_nonce(greet->auth.accepts);
 	wire_put_hello(greet->out, greet_flags(tcp), greet->auth.accepts);
@@ -325,11 +339,8 @@ static void greet_fail(struct tcp *tcp, struct tcp_greet *greet, int error, cons
 		hk__tcp_greet_again(link, error, what);
 		return;
 	}
-	if (greet->stage == GREET_PROBED)
-		return; /* it knows what it wanted to */
-	tcp->refused++;
-	hk__why(&tcp->base.why, HK_EDENIED, "rank %u turned %s away: %s", tcp->base.rank,
-		greet->where, what);
+	if (greet->stage != GREET_PROBED) /* it knows what it wanted to */
+		stranger_note(tcp, greet, what);
 }
 
 static void greet_refuse(struct tcp *tcp, struct tcp_greet *greet, const char *what)
@@ -585,7 +596,8 @@ void hk__tcp_greet_move(struct tcp *tcp, struct tcp_greet *greet)
 			greet_refuse(tcp, greet,
 				     greet->stage == GREET_ANSWER
 					     ? "it hung up when it was given a proof: another key?"
-					     : "it hung up");
+				     : greet->in_len ? "it hung up"
+						     : "it came and left without a word");
 			return;
 		}
 		greet->in_len += (uint32_t)got;

@@ -21,6 +21,7 @@
 #define HK_NET_TCP_INSIDE_H
 
 #include "net/seal.h"
+#include "net/stranger.h"
 #include "net/tcp/tcp.h"
 #include "net/tcp/wire.h"
 
@@ -237,6 +238,7 @@ struct tcp {
 	uint32_t ngreets;
 	uint32_t nblocked;		/* links */
 	uint64_t refused;
+	struct hk__strangers strangers;
 	uint64_t round;
 	bool armed;
 	uint64_t full_until;		/* no descriptor was left to accept with */
