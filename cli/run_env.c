@@ -58,6 +58,12 @@ bool run_env_option(struct run_env *env, const char *text)
 		cli_wrong("run", "--env takes NAME or NAME=VALUE, not '%s'", text);
 		return false;
 	}
+	if (strncmp(text, "HOCKET_KEY=", strlen("HOCKET_KEY=")) == 0) {
+		cli_wrong("run",
+			  "--env HOCKET_KEY=...: every user of this host can read a "
+			  "command line; set HOCKET_KEY in the environment, which ranks get");
+		return false;
+	}
 	if (text[name] == '=') {
 		run_env_set(env, text);
 		return true;

@@ -70,6 +70,18 @@ TEST(shares_differ)
 	}
 }
 
+TEST(some_encrypt)
+{
+	members_init(3);
+	members[2].spec.encrypt = true;
+	members_run(3);
+	for (uint32_t i = 0; i < 3; i++) {
+		CHECK_EQ(members[i].status, HK_EINVAL);
+		CHECK_HAS(members[i].why.text, "encrypts, rank 0 does not");
+		CHECK_HAS(members[i].why.text, "HOCKET_ENCRYPT");
+	}
+}
+
 TEST(missing_are_named)
 {
 	unsigned before = fds_open();

@@ -177,6 +177,35 @@ TEST(a_flood_of_silence)
 	close_ranks();
 }
 
+/* A byte now and then, of a claim or of nothing: it has no more time for it. */
+TEST(slow_senders)
+{
+	unsigned char hello[WIRE_HELLO_BYTES], claim[WIRE_CLAIM_BYTES];
+	int fds[10];
+	uint32_t cut_off = 0;
+
+	open_ranks(2);
+	for (int i = 0; i < 10; i++)
+		fds[i] = puppet_connect(1);
+	CHECK(puppet_read(fds[0], hello, sizeof(hello)));
+	puppet_claim(key, hello, &(struct wire_claim){ 0, 1, 0, 1, 0 }, claim);
+	for (uint32_t tick = 0; tick < 60 && cut_off < 10; tick++) {
+		cut_off = 0;
+		for (int i = 0; i < 10; i++)
+			cut_off += send(fds[i], &claim[tick], 1, MSG_NOSIGNAL) < 0;
+		check_job_goes_on();
+		usleep(200000);
+		poll_all();
+	}
+	CHECK_EQ(cut_off, 10);
+	CHECK_EQ(hk__tcp_refused(nets[1]), 10);
+	CHECK_HAS(nets[1]->why.text, "it took too long");
+	check_job_goes_on();
+	for (int i = 0; i < 10; i++)
+		close(fds[i]);
+	close_ranks();
+}
+
 /* What it takes to be taken for rank 1 by rank 0. */
 static int puppet_accept(int listener, bool up)
 {

@@ -19,7 +19,7 @@
  * How long a stranger may take. Who connects waits longer: the other rank may be
  * busy elsewhere, and it is the caller who knows how long an operation may take.
  */
-#define GREET_LATE_NS UINT64_C(10000000000)
+#define GREET_LATE_NS UINT64_C(5000000000)
 #define ANSWER_LATE_NS UINT64_C(60000000000)
 #define GREET_SPARE 64u	  /* strangers that may be greeted at a time */
 #define GREET_ACCEPTS 64u /* in a round */
