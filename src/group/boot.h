@@ -81,7 +81,7 @@ struct hk__group_env {
 	uint32_t trace_room;		/* HOCKET_TRACE_EVENTS */
 };
 /* What a rank was told when it began: worlds that its groups grow into are like it. */
-struct hk__origin {
+struct hk__charter {
 	struct hk__boot_spec boot;
 	struct hk__group_env env;
 };

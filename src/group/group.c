@@ -189,7 +189,7 @@ static enum hk_status fabric_open(const struct hk__group_env *env, const struct 
 }
 
 /* Origin is borrowed. */
-static struct hk__world_spec world_spec(const struct hk__origin *origin)
+static struct hk__world_spec world_spec(const struct hk__charter *origin)
 {
 	const struct hk__group_env *env = &origin->env;
 	const char *iface = origin->boot.iface;
@@ -206,7 +206,7 @@ static struct hk__world_spec world_spec(const struct hk__origin *origin)
 					.alloc = origin->boot.alloc };
 }
 
-static enum hk_status world_found(const struct hk__origin *origin, struct hk_why *why,
+static enum hk_status world_found(const struct hk__charter *origin, struct hk_why *why,
 				  struct hk__world **world_out)
 {
 	struct hk__boot_spec boot_spec = origin->boot;
@@ -243,7 +243,7 @@ static uint64_t settle_by(uint64_t deadline_ns)
 	return by_ns < deadline_ns ? by_ns : deadline_ns;
 }
 
-enum hk_status hk__group_found(const struct hk__origin *origin, struct hk_why *why,
+enum hk_status hk__group_found(const struct hk__charter *origin, struct hk_why *why,
 			       struct hk_group **group_out)
 {
 	uint64_t deadline_ns = hk__deadline_ns(hk__now_ns(), origin->boot.timeout_ns);
@@ -294,12 +294,12 @@ static bool newcomer_stays(enum hk_status status)
 }
 
 /* Stays in line until it is taken in, or its time is up. */
-static enum hk_status newcomer_join(const struct hk__origin *origin, struct hk_why *why,
+static enum hk_status newcomer_join(const struct hk__charter *origin, struct hk_why *why,
 				    struct hk_group **group_out)
 {
 	uint64_t timeout_ns = origin->boot.timeout_ns, pause_ns = 0;
 	uint64_t deadline_ns = hk__deadline_ns(hk__now_ns(), timeout_ns);
-	struct hk__origin again = *origin;
+	struct hk__charter again = *origin;
 	struct hk_group *group;
 	struct hk_why last;
 	enum hk_status status;
@@ -327,7 +327,7 @@ static enum hk_status newcomer_join(const struct hk__origin *origin, struct hk_w
 }
 
 static enum hk_status origin_read(const struct hk_group_opts *opts, bool threads,
-				  struct hk_why *why, struct hk__origin *origin_out)
+				  struct hk_why *why, struct hk__charter *origin_out)
 {
 	enum hk_status status =
 		hk__boot_environment(opts, environ, threads, why, &origin_out->boot);
@@ -348,7 +348,7 @@ enum hk_status hk_group_create(const struct hk_group_opts *given, struct hk_why 
 	if (!group_out)
 		return hk__why(why, HK_EINVAL, "group_out is NULL");
 	*group_out = NULL;
-	struct hk__origin origin;
+	struct hk__charter origin;
 	status = origin_read(&opts, false, why, &origin);
 	if (status != HK_OK)
 		return status;
@@ -389,7 +389,7 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 				struct hk_why *why, struct hk_group **groups_out)
 {
 	struct hk_group_opts opts;
-	struct hk__origin origin;
+	struct hk__charter origin;
 	const struct hk__group_env *env = &origin.env;
 	enum hk_status status = opts_read(given, why, &opts);
 

@@ -32,7 +32,7 @@ struct offer {
 struct grow {
 	struct hk_group *group;
 	struct hk_grow_opts opts;
-	struct hk__origin origin; /* of the new world */
+	struct hk__charter origin; /* of the new world */
 	struct offer offer;
 	bool offered;
 	uint64_t agree_ns;    /* for the agreement, at least */

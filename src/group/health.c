@@ -17,9 +17,9 @@ enum note_kind {
 /* What ranks tell each other; a kind uses what it needs. */
 struct note {
 	uint32_t kind;
-	uint32_t state; /* GONE: LOST, OUT or DEAD */
-	uint32_t rank;	/* GONE: who */
-	uint32_t by;	/* who saw it, or gave up */
+	uint32_t state;		/* GONE: LOST, OUT or DEAD */
+	uint32_t rank;		/* GONE: who */
+	uint32_t by;		/* who saw it, or gave up */
 	struct hk__group_id id; /* GONE: its context is the era of the rank */
 	int32_t status;
 	uint32_t ballot;

@@ -56,7 +56,7 @@ struct hk__world {
 	uint32_t n;
 	uint32_t refs;			/* groups */
 	struct hk__boot boot;
-	struct hk__origin origin;
+	struct hk__charter origin;
 	struct hk__commons *commons;	/* NULL: ranks are processes */
 	size_t segment_bytes;
 	void **segments;		/* by rank; what is mapped */
@@ -108,7 +108,7 @@ struct hk__world_spec {
 	bool encrypt;
 	const char *trace;		/* a folder; "": none */
 	uint32_t trace_room;
-	const struct hk__origin *origin; /* copied */
+	const struct hk__charter *origin; /* copied */
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* becomes the worlds' own, even if this fails */
 };
@@ -349,7 +349,7 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 #define hk__group_refuse(group, status, ...) hk__why(&(group)->why, status, __VA_ARGS__)
 
 /* group.c: meets the others, and makes a world, and the group of all its ranks. */
-enum hk_status hk__group_found(const struct hk__origin *origin, struct hk_why *why,
+enum hk_status hk__group_found(const struct hk__charter *origin, struct hk_why *why,
 			       struct hk_group **group_out);
 /* Newcomers may go on, once the members have come here too. */
 enum hk_status hk__group_enter(struct hk_group *group, uint64_t timeout_ns);

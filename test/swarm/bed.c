@@ -41,8 +41,7 @@ static void *seat_resize(void *ctx, void *ptr, size_t size_old, size_t size_new)
 		seat->blocks = block;
 		seat->live++;
 		if (old)
-			memcpy(block->data, old->data,
-			       size_old < size_new ? size_old : size_new);
+			memcpy(block->data, old->data, size_old < size_new ? size_old : size_new);
 	}
 	if (old) {
 		block_unlink(seat, old);

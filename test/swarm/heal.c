@@ -81,8 +81,8 @@ static bool heal_round(struct bed_seat *seat, struct heal *heal, struct hk_group
 					.count = 9,
 					.seed = seen->rounds + 77 },
 			      .algo = "recursive-doubling" };
-	uint64_t timeout = heal->shrink_timeout_ns ? heal->shrink_timeout_ns
-						   : seat->bed->spec.timeout_ns;
+	uint64_t timeout =
+		heal->shrink_timeout_ns ? heal->shrink_timeout_ns : seat->bed->spec.timeout_ns;
 
 	opts.timeout_ns = timeout;
 	bed_call(seat);

@@ -80,8 +80,8 @@ static enum hk_status step_requests(struct bed_seat *seat, uint64_t *random)
 		bed_called(seat, "request_wait", seat->bed->spec.timeout_ns);
 		for (int32_t k = 0; one == HK_OK && k < 64; k++)
 			BED_CHECK(seat,
-				  out[i][k] == (k + (int32_t)i) *
-						       (int32_t)hk_group_size(seat->group),
+				  out[i][k] ==
+					  (k + (int32_t)i) * (int32_t)hk_group_size(seat->group),
 				  "a request succeeded, and is wrong");
 		status = status == HK_OK ? one : status;
 		hk_request_free(requests[i]);
@@ -125,8 +125,8 @@ static enum hk_status step_transfers(struct bed_seat *seat)
 	if (status == HK_OK)
 		status = hk_send(seat->group, out, TRANSFER, HK_TYPE_UINT8, (rank + 1) % n, NULL);
 	if (status == HK_OK)
-		status = hk_recv(seat->group, in, TRANSFER, HK_TYPE_UINT8, (rank + n - 1) % n,
-				 NULL);
+		status =
+			hk_recv(seat->group, in, TRANSFER, HK_TYPE_UINT8, (rank + n - 1) % n, NULL);
 	bed_call(seat);
 	enum hk_status ended = hk_batch_end(seat->group);
 	bed_called(seat, "batch", seat->bed->spec.timeout_ns);

@@ -34,9 +34,11 @@ static enum hk_status chan_create(struct hk_net *net, const struct hk_chan_spec 
 	if (!chan)
 		return HK_ENOMEM;
 	hk__sim_link(port->simnet, net->rank, spec->key.peer);
-	*chan = (struct sim_chan){ .base = { .net = net, .spec = *spec },
-				   .sends = sends,
-				   .epoch = side_of(port->simnet, net->rank, spec->key.peer)->epoch };
+	*chan = (struct sim_chan){
+		.base = { .net = net, .spec = *spec },
+		.sends = sends,
+		.epoch = side_of(port->simnet, net->rank, spec->key.peer)->epoch
+	};
 	*chan_out = chan;
 	return HK_OK;
 }

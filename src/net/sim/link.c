@@ -271,7 +271,8 @@ static void let_go(struct hk__simnet *simnet, uint64_t *time, uint32_t to)
 static void pipe_hold(struct hk__simnet *simnet, struct sim_pipe *pipe, bool holds)
 {
 	uint32_t to = pipe->spec.key.peer;
-	uint64_t last = 0, first = pipe->sent > pipe->spec.slots ? pipe->sent - pipe->spec.slots : 0;
+	uint64_t last = 0,
+		 first = pipe->sent > pipe->spec.slots ? pipe->sent - pipe->spec.slots : 0;
 
 	if (hk__sim_is_cut(simnet, pipe->from, to) != holds || is_near(simnet, pipe->from, to))
 		return;
@@ -331,8 +332,8 @@ static void pair_cut(struct hk__simnet *simnet, uint32_t rank, uint32_t peer)
 	for (size_t i = 0; i < simnet->ranks[rank].mail.count; i++)
 		if (mail[i].from == peer)
 			hold(simnet, &mail[i].at);
-	mail_lost(simnet, rank, peer,
-		  simnet->now + silence + hk__sim_draw(simnet, silence / 8 + 1), true);
+	mail_lost(simnet, rank, peer, simnet->now + silence + hk__sim_draw(simnet, silence / 8 + 1),
+		  true);
 }
 
 void hk__sim_cut(struct hk__simnet *simnet, const struct sim_fault *fault)
@@ -413,9 +414,9 @@ void hk__sim_watch(struct hk_net *net)
 		side->left = left;
 		side->dead = !left;
 		hk__sim_trace(simnet, net->rank, 8, r);
-		hk__net_report(net, &(struct hk_net_event){
-					    .what = left ? HK_NET_LEFT : HK_NET_DEAD,
-					    .rank = r,
-					    .why = "its process has ended" });
+		hk__net_report(net,
+			       &(struct hk_net_event){ .what = left ? HK_NET_LEFT : HK_NET_DEAD,
+						       .rank = r,
+						       .why = "its process has ended" });
 	}
 }

@@ -22,8 +22,8 @@ static enum hk_status chan_free(struct sim_chan *chan, bool *free_out)
 	if (status != HK_OK || !up || !chan->pipe)
 		return status;
 	const struct sim_pipe *pipe = chan->pipe;
-	*free_out = pipe->sent < pipe->spec.slots ||
-		    message_at(pipe, pipe->sent)->freed <= simnet->now;
+	*free_out =
+		pipe->sent < pipe->spec.slots || message_at(pipe, pipe->sent)->freed <= simnet->now;
 	return HK_OK;
 }
 
@@ -60,8 +60,8 @@ static void message_send(struct sim_chan *chan, const struct sim_message *like)
 	*message = *like;
 	message->freed = message->returned = NEVER;
 	message->ready = hk__sim_arrival(simnet, from, to);
-	message->pushed = near || hk__sim_draw(simnet, 4) ? simnet->now
-							  : simnet->now + hk__sim_delay(simnet);
+	message->pushed =
+		near || hk__sim_draw(simnet, 4) ? simnet->now : simnet->now + hk__sim_delay(simnet);
 	if (pipe->sent > pipe->taken) {
 		uint64_t before = message_at(pipe, pipe->sent - 1)->ready;
 
@@ -70,9 +70,9 @@ static void message_send(struct sim_chan *chan, const struct sim_message *like)
 	}
 	if (message->ready < message->pushed)
 		message->ready = message->pushed;
-	message->lost = !near && (chan->epoch != side_of(simnet, to, from)->epoch ||
-				  (pipe->sent > pipe->taken &&
-				   message_at(pipe, pipe->sent - 1)->lost));
+	message->lost =
+		!near && (chan->epoch != side_of(simnet, to, from)->epoch ||
+			  (pipe->sent > pipe->taken && message_at(pipe, pipe->sent - 1)->lost));
 	pipe->sent++;
 	hk__sim_stir(simnet, to, message->ready);
 	if (message->pushed > simnet->now)
@@ -107,10 +107,8 @@ enum hk_status hk__sim_lend(struct hk_chan *base, const void *data, uint32_t len
 	if (status != HK_OK || !*done_out)
 		return status;
 	hk__sim_act(base->net, 9, len);
-	message_send(chan, &(struct sim_message){ .data = (void *)data,
-						  .len = len,
-						  .kind = kind,
-						  .lent = true });
+	message_send(chan, &(struct sim_message){
+				   .data = (void *)data, .len = len, .kind = kind, .lent = true });
 	return HK_OK;
 }
 
