@@ -29,13 +29,24 @@ static uint64_t wait_watch(const struct hk__wait *wait, uint64_t left)
 	return left < wait->watch_ns ? left : wait->watch_ns;
 }
 
+/*
+ * How often a core is given away between looks at the clock. Where cores are few
+ * each may last as long as everybody else's turn: thousands of them are seconds.
+ */
+#define WAIT_YIELDS 16u
+
 enum hk_status hk__wait_longer(struct hk__wait *wait)
 {
 	uint64_t left;
 
 	if (wait->idle <= wait->spins + wait->yields) {
 		sched_yield();
-		return HK_OK;
+		if (wait->idle % WAIT_YIELDS)
+			return HK_OK;
+		enum hk_status late = wait_left(wait, &left);
+		if (late == HK_OK && wait->watch_ns)
+			(void)wait_watch(wait, left);
+		return late;
 	}
 	enum hk_status status = wait_left(wait, &left);
 	if (status != HK_OK)
