@@ -105,12 +105,15 @@ TEST(one_becomes_two_becomes_four)
 static void member_survives(uint32_t rank, void *shared)
 {
 	struct hk_group *group = cast_join(rank, RANKS), *rest, *grown;
+	struct notes *notes = shared;
 	struct hk_opts opts = HK_OPTS_INIT;
 
-	(void)shared;
 	cast_sum(group);
-	if (rank == 1)
+	atomic_fetch_add(&notes->done, 1);
+	if (rank == 1) {
+		cast_await(&notes->done, RANKS); /* all have the sum */
 		raise(SIGKILL);
+	}
 	opts.timeout_ns = 8 * SECOND_NS; /* of which a quarter is for who says nothing */
 	CHECK_EQ(hk_group_shrink(group, &opts, &rest), HK_OK);
 	hk_group_free(group);
