@@ -273,7 +273,7 @@ static enum hk_status table_read(struct follow *follow, struct hk__boot *boot,
 	if (status != HK_OK)
 		return status;
 	size_t bytes_len = hk__table_bytes(boot->n);
-	if (!sense || boot->n == 0 || len != bytes_len)
+	if (!sense || !boot->peers || len != bytes_len)
 		return hk__why(follow->why, HK_EIO, "rank 0 answers what cannot be");
 	*table = (struct hk__table){ .n = boot->n, .peers = boot->peers };
 	unsigned char *bytes = hk__mem_zalloc(boot->alloc, bytes_len, 1);
@@ -284,6 +284,8 @@ static enum hk_status table_read(struct follow *follow, struct hk__boot *boot,
 	hk__mem_free(boot->alloc, bytes, bytes_len, 1);
 	if (status != HK_OK)
 		return status;
+	if (hk__boot_is_newcomer(follow->spec))
+		boot->rank = place_find(follow, table);
 	status = hk__line_write(follow->fd, "k", 1, deadline_ns);
 	return status == HK_OK ? HK_OK : line_lost(follow, status);
 }
@@ -298,7 +300,7 @@ enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadli
 				 .patience_ns = PATIENCE_NS,
 				 .listen_fd = -1,
 				 .fd = -1 };
-	struct hk__table table;
+	struct hk__table table = { .n = 0 };
 
 	if (hk__boot_is_newcomer(spec))
 		(void)snprintf(follow.name, sizeof(follow.name), "a newcomer");
@@ -311,8 +313,6 @@ enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadli
 		status = table_read(&follow, boot, &table);
 	follow_hang_up(&follow);
 	if (status == HK_OK) {
-		if (hk__boot_is_newcomer(spec))
-			boot->rank = place_find(&follow, &table);
 		memcpy(run_out, table.run, HK__RUN_BYTES);
 		boot->listen_fd = follow.listen_fd;
 	} else if (follow.listen_fd >= 0) {

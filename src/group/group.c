@@ -260,8 +260,10 @@ enum hk_status hk__group_found(const struct hk__charter *origin, struct hk_why *
 				   .timeout_ns = origin->env.timeout_ns,
 				   .check = origin->env.check };
 	status = group_make(&spec, &group);
-	if (status != HK_OK)
-		return hk__why(why, status, "%s", hk_status_text(status));
+	if (status != HK_OK) {
+		hk__why(why, status, "%s", hk_status_text(status));
+		return status;
+	}
 	if (hk__boot_is_newcomer(&origin->boot))
 		deadline_ns = settle_by(deadline_ns);
 	status = group_agree(group, grows ? time_left(deadline_ns) : 0, why);

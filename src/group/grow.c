@@ -241,11 +241,12 @@ static enum hk_status grow_follow(struct grow *grow, struct hk_why *why)
 static enum hk_status grow_agree(struct grow *grow, enum hk_status status, struct hk_why *why)
 {
 	uint64_t value = status == HK_OK ? UINT64_MAX : (uint64_t)(-(int64_t)status);
-	/* The last may come when the time of the meeting, and of its line, is over. */
-	uint64_t late_ns = left_until(grow->met_ns + HK__GRACE_NS, 0);
+	/* The last may come when the time of the meeting, and of its line, is over, or be slow. */
+	uint64_t late_ns =
+		left_until(grow->met_ns + HK__GRACE_NS + grow->agree_ns / 2, grow->agree_ns / 4);
 	uint64_t left_ns = left_until(grow->deadline_ns, 0);
-	if (left_ns < late_ns + grow->agree_ns / 2)
-		left_ns = late_ns + grow->agree_ns / 2;
+	if (left_ns < late_ns + grow->agree_ns / 4)
+		left_ns = late_ns + grow->agree_ns / 4;
 	enum hk_status agreed = hk__group_consent(grow->group, &value, left_ns, late_ns);
 
 	if (agreed != HK_OK)

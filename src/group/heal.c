@@ -93,16 +93,14 @@ static enum hk_status agree(struct hk_group *group, uint64_t value, const struct
 {
 	struct hk_opts opts = HK_OPTS_INIT;
 
+	*agreement = (struct agreement){ .spec = { .value = value } };
 	if (given && hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
 		return hk__group_refuse(group, HK_EINVAL,
 					"options of an unknown size or version: begin with "
 					"HK_OPTS_INIT");
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "an agreement inside a batch");
-	*agreement = (struct agreement){
-		.spec = { .value = value,
-			  .timeout_ns = opts.timeout_ns ? opts.timeout_ns : group->timeout_ns },
-	};
+	agreement->spec.timeout_ns = opts.timeout_ns ? opts.timeout_ns : group->timeout_ns;
 	return agree_await(group, agreement);
 }
 
