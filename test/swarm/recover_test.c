@@ -181,8 +181,8 @@ static void stop_run(uint32_t n, uint32_t rank, uint64_t at, uint64_t took, uint
 {
 	struct bed_spec spec = { .n = n, .seed = seed, .hosts = seed % 2 ? apart : NULL };
 
-	/* Who is through shrinks already while others still wait for an operation. */
-	heal = (struct heal){ .shrink_timeout_ns = 60 * BED_S,
+	/* Who is through agrees already while others wait for an operation: an eighth of it. */
+	heal = (struct heal){ .shrink_timeout_ns = 100 * BED_S,
 			      .op = { .want = { .coll = HK_COLL_ALLREDUCE,
 						.type = HK_TYPE_INT32,
 						.op = HK_REDOP_SUM,
@@ -227,7 +227,7 @@ TEST(stopped_for_too_long)
 		uint32_t rank = (uint32_t)(test_random(&random) % n);
 
 		stop_run(n, rank, test_random(&random) % 60000,
-			 (200 + test_random(&random) % 60) * BED_S, seed + i);
+			 (400 + test_random(&random) % 60) * BED_S, seed + i);
 		for (uint32_t r = 0; r < n; r++) {
 			const struct heal_seen *seen = &heal.seen[r];
 
