@@ -108,6 +108,15 @@ static void seat_main(void *ctx, uint32_t rank)
 				       .slot_bytes = bed->spec.slot_bytes };
 
 	CHECK_EQ(hk__simnet_open(bed->simnet, rank, &seat->alloc, &over.net), HK_OK);
+	if (bed->spec.hooked) {
+		struct hk__hook_spec hook = { .net = over.net,
+					      .faults = &bed->spec.hook,
+					      .nfaults = bed->spec.hook_rank == rank,
+					      .alloc = &seat->alloc };
+
+		CHECK_EQ(hk__hook_open(&hook, &over.net), HK_OK);
+	}
+	seat->net = over.net;
 	CHECK_EQ(hk__group_over(&spec, &over, &seat->group), HK_OK);
 	bed->fn(seat, bed->ctx);
 }

@@ -8,6 +8,7 @@
 
 #include "group/inside.h"
 #include "harness.h"
+#include "net/hook/hook.h"
 #include "net/sim/sim.h"
 
 #define BED_RANKS_MAX 16u
@@ -21,6 +22,9 @@ struct bed_spec {
 	uint64_t timeout_ns;		/* of groups; 0: 10 s */
 	uint64_t silence_ns;		/* 0: 1 s */
 	uint32_t slots, slot_bytes;	/* 0: 2 of 512 */
+	bool hooked;			/* nets have hooks; what goes wrong with one rank's: */
+	uint32_t hook_rank;
+	struct hk__hook_fault hook;
 };
 
 struct bed;
@@ -30,6 +34,7 @@ struct bed_seat {
 	struct bed *bed;
 	uint32_t rank;
 	struct hk_group *group;		/* of all; the function frees it */
+	struct hk_net *net;		/* of it */
 	struct hk_alloc alloc;
 	struct bed_block *blocks;	/* allocated and not freed */
 	size_t live;

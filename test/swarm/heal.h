@@ -14,6 +14,7 @@
 struct heal_op {
 	struct want want;
 	const char *algo;		/* NULL: the group chooses */
+	bool unsure;			/* bytes may be changed on their way, and nobody can know */
 };
 
 /* What one rank has seen; kept by the test, so that it outlives the rank. */
