@@ -7,6 +7,10 @@ DESTDIR ?=
 # How many things at once: make JOBS=1 (make's own -j does not reach CMake).
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
+# Of make soak: where to begin, how many swarms (0: as many as SECONDS allow).
+SEED ?= $(shell date +%s)
+RUNS ?= 0
+SECONDS ?= 600
 
 SOURCES = $(shell find src cli test fuzz bench examples -name '*.c')
 
@@ -108,6 +112,12 @@ test-sim: ## folded against full simulations up to 1,024 ranks; 10 minutes
 	@$(call build,default) --target sim_fold
 	@HK_TEST_SLOW=1 build/test/sim_fold
 
+soak: ## random faults in virtual time; SEED=... RUNS=... SECONDS=600, WHOLE=1: all kills too
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target swarm_swarm swarm_kill swarm_recover swarm_hook
+	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(RUNS) $(SECONDS)
+
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
 	@$(call configure,default)
@@ -137,4 +147,4 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
-	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup
+	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup soak

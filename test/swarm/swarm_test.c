@@ -6,6 +6,8 @@
  */
 #include "swarm/heal.h"
 
+#include <time.h>
+
 #define STEPS_MAX 5u
 #define FAULTS_MAX 3u
 
@@ -278,13 +280,20 @@ static uint64_t swarm_run(uint64_t seed)
 #define RUNS 3000u
 #endif
 
+static uint64_t given(const char *name, uint64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
 TEST(swarms)
 {
-	const char *runs = getenv("HK_SWARM_RUNS");
-	uint64_t seed = test_seed(1), count = runs ? strtoull(runs, NULL, 0) : RUNS;
+	uint64_t seed = test_seed(1), count = given("HK_SWARM_RUNS", RUNS), i = 0;
+	time_t end = time(NULL) + (time_t)given("HK_SWARM_SECONDS", 0);
 
-	for (uint64_t i = 0; i < count; i++)
-		(void)swarm_run(seed + i);
+	while (count ? i < count : time(NULL) < end)
+		(void)swarm_run(seed + i++);
 	bed_figures_print("swarms");
 }
 
