@@ -11,6 +11,7 @@ FUZZ_SECONDS ?= 600
 SEED ?= $(shell date +%s)
 RUNS ?= 0
 SECONDS ?= 600
+RUNS ?= 300
 
 SOURCES = $(shell find src cli test fuzz bench examples -name '*.c')
 
@@ -117,6 +118,10 @@ soak: ## random faults in virtual time; SEED=... RUNS=... SECONDS=600, WHOLE=1: 
 	@$(call configure,default)
 	@$(call build,default) --target swarm_swarm swarm_kill swarm_recover swarm_hook
 	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(RUNS) $(SECONDS)
+test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... DOCS=1
+	@$(call build,default) --target kill_rank
+	@test/kill/drive build --runs $(RUNS) $(if $(SEED),--seed $(SEED)) --strict \
+		$(if $(DOCS),--docs docs/RELIABILITY.md)
 
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
@@ -148,3 +153,4 @@ help: ## this list
 
 .PHONY: all test demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup soak
+	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-launchers test-sim test-simgrid startup

@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 	opts.check = has(argc, argv, "check");
 	opts.progress = has(argc, argv, "progress");
 	opts.alloc = &count_alloc;
-	int fds = folder_count("/proc/self/fd");
+	int fds = folder_count("/proc/self/fd"), tasks = folder_count("/proc/self/task");
 	call_begin(&life);
 	enum hk_status status = hk_group_create(&opts, &why, &group);
 	call_end(&life);
@@ -321,6 +321,6 @@ int main(int argc, char **argv)
 	}
 	say("end", "rounds %" PRIu64 " late %" PRIu64 " fds %d bytes %zu maps %d tasks %d",
 	    life.rounds, life.late_ns, folder_count("/proc/self/fd") - fds, bytes_held,
-	    maps_count(), folder_count("/proc/self/task") - 3);
+	    maps_count(), folder_count("/proc/self/task") - tasks);
 	return 0;
 }
