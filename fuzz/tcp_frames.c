@@ -5,7 +5,7 @@
  * nothing else may happen.
  *
  * A piece is a byte that says what to do after it, one that says how long it
- * is, and as many bytes for the connection.
+ * is, and as many bytes for the connection; SEALED: for a record of it.
  */
 #include "net/tcp/inside.h"
 
@@ -15,6 +15,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#ifndef SEALED
+#define SEALED false
+#endif
 #define SLOT_BYTES 20000u
 #define CHANS 3u
 
@@ -29,6 +32,7 @@ static void must(bool held)
 struct talk {
 	struct hk_net *net;
 	int peer;
+	struct hk__seal *seal; /* of the peer; NULL: nothing is encrypted */
 	struct hk_chan *in[CHANS], *out[CHANS];
 	bool taking[CHANS];
 	unsigned char to[CHANS][SLOT_BYTES];
@@ -45,6 +49,7 @@ static void talk_begin(struct talk *talk)
 	struct hk_tcp_spec spec = { .rank = 1, .n = 2 };
 	int fds[2];
 
+	must(hk__auth_ready() == HK_OK);
 	spec.listen_fd = eventfd(0, EFD_CLOEXEC); /* nobody will ever connect */
 	must(spec.listen_fd >= 0 && hk__tcp_open(&spec, &talk->net) == HK_OK);
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
@@ -57,13 +62,33 @@ static void talk_begin(struct talk *talk)
 	struct tcp *tcp = tcp_of(talk->net);
 	struct tcp_link *link = hk__tcp_link_at(tcp, 0, 0);
 	must(link && hk__tcp_watch(tcp, fds[0], EPOLLIN, &link->source, true) == HK_OK);
-	hk__tcp_link_up(link, fds[0], NULL, true);
+	struct hk__seal *own = NULL;
+	struct hk__auth auth = { .about = "", .about_len = 0 };
+	if (SEALED) {
+		own = hk__seal_create(tcp->alloc, &auth, HK__AUTH_ACCEPTS, hk__seal_has_aes());
+		talk->seal =
+			hk__seal_create(tcp->alloc, &auth, HK__AUTH_CONNECTS, hk__seal_has_aes());
+		must(own && talk->seal);
+	}
+	hk__tcp_link_up(link, fds[0], own, true);
 	talk->peer = fds[1];
+}
+
+static void talk_say(struct talk *talk, const uint8_t *data, size_t len)
+{
+	if (talk->seal && len) {
+		memcpy(hk__seal_room(talk->seal), data, len);
+		hk__seal_close(talk->seal, (uint32_t)len);
+		len = hk__seal_pending(talk->seal, &data);
+		hk__seal_wrote(talk->seal, len);
+	}
+	(void)!send(talk->peer, data, len, MSG_NOSIGNAL); /* it may be cut off */
 }
 
 static void talk_end(struct talk *talk)
 {
 	close(talk->peer);
+	hk__seal_destroy(talk->seal);
 	for (uint32_t c = 0; c < CHANS; c++) {
 		hk__chan_close(talk->in[c]);
 		hk__chan_close(talk->out[c]);
@@ -129,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint32_t what = data[0] >> 2, c = data[0] % 4 % CHANS;
 		size_t len = data[1] < size - 2 ? data[1] : size - 2;
 
-		(void)!send(talk.peer, data + 2, len, MSG_NOSIGNAL); /* it may be cut off */
+		talk_say(&talk, data + 2, len);
 		data += 2 + len;
 		size -= 2 + len;
 		must(hk__net_poll(talk.net) == HK_OK);
@@ -139,6 +164,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			talk_send(&talk, c, what & 8);
 		if (what == 16 || what == 32)
 			talk_reopen(&talk, c, what == 32);
+		if (what == 48)
+			hk__net_tell(talk.net, "note", 4);
+		if (what == 50)
+			hk__net_watch(talk.net);
 		if (what & 16)
 			(void)!read(talk.peer, drain, sizeof(drain));
 	}

@@ -81,7 +81,7 @@ void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__
 
 	at = put(at, hello->rank, 4);
 	at = put(at, hello->n, 4);
-	at = put(at, hello->share | hello->encrypt << 1, 4);
+	at = put(at, (hello->share ? 1u : 0u) | (hello->encrypt ? 2u : 0u), 4);
 	at = put(at, hello->segment_bytes, 8);
 	memcpy(at, hello->host, HK__HOST_BYTES);
 	at = place_write(&hello->place, at + HK__HOST_BYTES);
