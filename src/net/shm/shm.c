@@ -94,9 +94,11 @@ static void shm_raise(struct shm *shm, uint32_t how)
 	shm->bell_seen = atomic_load_explicit(&own->bell, memory_order_acquire);
 	atomic_store_explicit(&own->asleep, how, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shm->barriers)
-		hk_assert(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0);
-	shm->base.armed = true;
+	/* The system may have no memory for it: then nobody sleeps yet, and it is tried again. */
+	shm->base.armed = !shm->barriers ||
+			  syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+	if (!shm->base.armed)
+		atomic_store_explicit(&own->asleep, AWAKE, memory_order_relaxed);
 }
 
 static enum hk_status shm_wait(struct hk_net *net, uint64_t timeout_ns)
