@@ -11,6 +11,7 @@
 #include <hocket/group.h>
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,27 +138,49 @@ static enum hk_status options_read(const struct hk__env *env, const struct hk_gr
 	return HK_OK;
 }
 
+/* Whether a file of the system's may be missing; all else is a failure. */
+static bool is_hidden(int error)
+{
+	return error == ENOENT || error == EACCES || error == EPERM || error == ENOTDIR;
+}
+
+/* Which system this is that runs; its name where it does not say. */
+static bool boot_find(char *to, size_t size)
+{
+	int fd;
+
+	do {
+		fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	} while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return is_hidden(errno) && gethostname(to, size) == 0;
+	ssize_t len;
+	do {
+		len = read(fd, to, size);
+	} while (len < 0 && errno == EINTR);
+	int error = errno;
+	close(fd);
+	errno = error;
+	if (len > 0)
+		to[strcspn(to, "\n")] = '\0';
+	return len > 0;
+}
+
 /*
  * Memory is shared by those who run on one kernel, see each other's sockets,
- * and are the same user.
+ * and are the same user. A rank that failed to find out would be on a host of
+ * its own, and slow, and nobody would know why.
  */
-static void host_find(char *to, size_t size)
+static enum hk_status host_find(const struct hk__env *env, char *to, size_t size)
 {
 	char boot[40] = "", net[40] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-	if (fd >= 0) {
-		ssize_t len = read(fd, boot, sizeof(boot) - 1);
-
-		boot[len > 0 ? len : 0] = '\0';
-		boot[strcspn(boot, "\n")] = '\0';
-		close(fd);
-	}
-	if (!boot[0] && gethostname(boot, sizeof(boot) - 1) != 0)
-		boot[0] = '\0';
-	if (readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0)
-		net[0] = '\0';
+	if (!boot_find(boot, sizeof(boot) - 1) ||
+	    (readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0 && !is_hidden(errno)))
+		return hk__why(env->why, HK_EIO, "cannot find out which host this is: %s",
+			       strerrordesc_np(errno));
 	(void)snprintf(to, size, "%s %s %u", boot, net, (unsigned)geteuid());
+	return HK_OK;
 }
 
 /* The key that was given; without one, the job's name keeps strays out. */
@@ -316,8 +339,8 @@ enum hk_status hk__boot_environment(const struct hk_group_opts *opts_from, char 
 	if (status != HK_OK)
 		return status;
 	spec.alloc = opts.alloc ? opts.alloc : &hk__alloc_default;
-	host_find(spec.host_id, sizeof(spec.host_id));
-	if (!threads)
+	status = host_find(&env, spec.host_id, sizeof(spec.host_id));
+	if (status == HK_OK && !threads)
 		status = opts.address ? options_read(&env, &opts, &spec)
 				      : launcher_read(&env, &opts, &spec);
 	if (status == HK_OK)
