@@ -107,6 +107,13 @@ test-matrix: ## every collective x algorithm x type x operation x ranks x transp
 	@$(call build,default) --target group_matrix
 	@HK_TEST_MATRIX=full build/test/group_matrix the_whole_product
 
+test-inject: ## every allocation and every system call fails once, in turn; an hour
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target inject_memory inject_calls
+	@HK_TEST_INJECT=full build/test/inject_memory
+	@HK_TEST_INJECT=full build/test/inject_calls
+
 test-sim: ## folded against full simulations up to 1,024 ranks; 10 minutes
 	@scripts/setup test
 	@$(call configure,default)
@@ -154,3 +161,4 @@ help: ## this list
 .PHONY: all test demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup soak
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-launchers test-sim test-simgrid startup
+	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-inject test-launchers test-sim test-simgrid startup
