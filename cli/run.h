@@ -61,6 +61,8 @@ enum run_kind {
 	RUN_GO,		/* rank: the first, value: how many, data: 'r' if relayed */
 	RUN_SIGNAL,	/* value: a signal for every rank */
 	RUN_INPUT,	/* data: for rank 0's standard input; none: it ends */
+	RUN_RECORD,	/* writes down what the ranks' flight recorders hold; rank, data: who
+			   died, and how; no data: nobody */
 	/* to the launcher */
 	RUN_STARTED,	/* rank, value: pid */
 	RUN_OUTPUT,	/* rank, value: 1 or 2, data */
@@ -73,7 +75,7 @@ enum run_kind {
 
 /* An agent's first line, before any frame: this, its version and a free port. */
 #define RUN_HELLO "hocket-agent "
-#define RUN_HELLO_VERSION 1u
+#define RUN_HELLO_VERSION 2u
 
 #define RUN_FRAME_MAX (1u << 20)
 #define RUN_CHUNK 65536u	/* read or relayed at once */
@@ -141,6 +143,10 @@ bool run_env_option(struct run_env *env, const char *text);
 void run_env_pass_on(struct run_env *env, char *const *from);
 /* Whether it says exactly that. */
 bool run_env_has(const struct run_env *env, const char *assignment);
+/* What a variable is set to; NULL: it is not. */
+const char *run_env_get(const struct run_env *env, const char *name);
+/* HOCKET_HOSTS, unless it is set: the names of hosts, where there are several. */
+void run_env_hosts(struct run_env *env, const struct run_hosts *hosts);
 /* HOCKET_KEY, unless it is set; false where there is no randomness, and said. */
 bool run_env_key(struct run_env *env);
 
@@ -203,6 +209,18 @@ pid_t run_start(const struct run_start *start);
  */
 int run_agent(int in, int out, const struct run_signals *before);
 
+/*
+ * Writes down what the flight recorders of ranks hold: of all processes of these
+ * sessions, where the ranks themselves would have. What was written before stays.
+ * Who has died is noted in it. A line about it, NULL: there was nothing. Owned.
+ */
+struct run_dead {
+	uint32_t rank;
+	char why[96];		/* "killed by signal 9 (Killed)"; "": nobody is */
+};
+char *run_record(const pid_t *leaders, size_t count, const struct run_env *env,
+		 const struct run_dead *dead);
+
 /* ---- output of ranks: run_output.c ---- */
 
 /*
@@ -245,6 +263,11 @@ struct run_link {
 	uint32_t port;
 };
 
+/*
+ * The words of the ssh command, the host, and what shall run there: the hocket of
+ * that path (NULL: this one's), with options. For a child that becomes it.
+ */
+char **run_ssh_words(const char *ssh, const char *host, const char *remote, const char *options);
 /* Starts the agent of a host; false where it cannot be, which has been said. */
 bool run_link_open(struct run_link *link, const struct run_opts *opts,
 		   const struct run_signals *signals);

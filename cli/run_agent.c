@@ -291,6 +291,21 @@ static void agent_set(struct agent *agent, const struct run_frame *frame)
 	free(assignment);
 }
 
+static void agent_record(struct agent *agent, const struct run_frame *frame)
+{
+	struct run_dead dead = { .rank = frame->rank };
+	pid_t *leaders = run_grow(NULL, (size_t)agent->count + 1, sizeof(*leaders));
+
+	for (uint32_t i = 0; i < agent->count; i++)
+		leaders[i] = agent->ranks[i].pid;
+	snprintf(dead.why, sizeof(dead.why), "%.*s", (int)frame->len, frame->data);
+	char *note = run_record(leaders, agent->count, &agent->env, &dead);
+	if (note)
+		agent_say(agent, RUN_NOTE, 0, 0, note);
+	free(note);
+	free(leaders);
+}
+
 /* False where this is no launcher of ours. */
 static bool agent_obey(struct agent *agent, const struct run_frame *frame)
 {
@@ -312,6 +327,9 @@ static bool agent_obey(struct agent *agent, const struct run_frame *frame)
 		return true;
 	case RUN_SIGNAL:
 		agent_signal(agent, (int)frame->value);
+		return true;
+	case RUN_RECORD:
+		agent_record(agent, frame);
 		return true;
 	case RUN_INPUT:
 		run_bytes_add(&agent->input, frame->data, frame->len);

@@ -49,23 +49,22 @@ static void connect_quote(struct run_bytes *text, const char *word)
 }
 
 /* What a shell on another host shall run. */
-static char *connect_command(const struct run_opts *opts)
+static char *connect_command(const char *remote, const char *options)
 {
-	static const char options[] = " run --agent";
 	char own[PATH_MAX] = "";
 	struct run_bytes text = { 0 };
 
-	if (!opts->remote && readlink("/proc/self/exe", own, sizeof(own) - 1) < 0)
+	if (!remote && readlink("/proc/self/exe", own, sizeof(own) - 1) < 0)
 		snprintf(own, sizeof(own), "hocket");
-	connect_quote(&text, opts->remote ? opts->remote : own);
-	run_bytes_add(&text, options, sizeof(options));
+	connect_quote(&text, remote ? remote : own);
+	run_bytes_add(&text, " ", 1);
+	run_bytes_add(&text, options, strlen(options) + 1);
 	return text.data;
 }
 
-/* The words of the ssh command, the host, and what shall run there. */
-static char **connect_words(const struct run_opts *opts, const char *host)
+char **run_ssh_words(const char *ssh, const char *host, const char *remote, const char *options)
 {
-	char *rest = run_text("%s", opts->ssh), *word;
+	char *rest = run_text("%s", ssh), *word;
 	char **words = run_grow(NULL, strlen(rest) + 3, sizeof(*words));
 	size_t n = 0;
 
@@ -73,7 +72,7 @@ static char **connect_words(const struct run_opts *opts, const char *host)
 		if (*word)
 			words[n++] = word;
 	words[n++] = run_text("%s", host);
-	words[n++] = connect_command(opts);
+	words[n++] = connect_command(remote, options);
 	words[n] = NULL;
 	return words;
 }
@@ -82,7 +81,7 @@ static char **connect_words(const struct run_opts *opts, const char *host)
 static void connect_ssh(int fd, const struct run_link *link, const struct run_opts *opts,
 			const struct run_signals *signals)
 {
-	char **words = connect_words(opts, link->host->name);
+	char **words = run_ssh_words(opts->ssh, link->host->name, opts->remote, "run --agent");
 
 	setsid();
 	dup2(fd, STDIN_FILENO);

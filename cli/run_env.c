@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define KEY_BYTES 32
 
@@ -86,15 +87,50 @@ void run_env_pass_on(struct run_env *env, char *const *from)
 			run_env_set(env, *from);
 }
 
+const char *run_env_get(const struct run_env *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->at[i], name, len) == 0 && env->at[i][len] == '=')
+			return env->at[i] + len + 1;
+	return NULL;
+}
+
+void run_env_hosts(struct run_env *env, const struct run_hosts *hosts)
+{
+	struct run_bytes list = { 0 };
+	char own[256] = "localhost";
+	size_t used = 0;
+
+	/* To the others, localhost is somebody else. */
+	gethostname(own, sizeof(own) - 1);
+	run_bytes_add(&list, "HOCKET_HOSTS=", strlen("HOCKET_HOSTS="));
+	for (size_t i = 0; i < hosts->count; i++) {
+		const struct run_host *host = &hosts->at[i];
+		const char *name = run_host_is_here(host) ? own : host->name;
+
+		if (host->count == 0)
+			continue;
+		if (used++)
+			run_bytes_add(&list, ",", 1);
+		run_bytes_add(&list, name, strlen(name));
+	}
+	run_bytes_add(&list, "", 1);
+	if (used > 1 && !run_env_get(env, "HOCKET_HOSTS"))
+		run_env_set(env, list.data + list.head);
+	run_bytes_fini(&list);
+}
+
 bool run_env_key(struct run_env *env)
 {
 	static const char name[] = "HOCKET_KEY=";
 	unsigned char key[KEY_BYTES];
 	char text[sizeof(name) + 2 * sizeof(key)];
 
-	for (size_t i = 0; i < env->count; i++)
-		if (strncmp(env->at[i], name, strlen(name)) == 0 && env->at[i][strlen(name)])
-			return true;
+	const char *given = run_env_get(env, "HOCKET_KEY");
+	if (given && *given)
+		return true;
 	/* Up to 256 bytes come whole, or not at all. */
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
 		cli_wrong("run", "cannot make a key: %s", strerror(errno));

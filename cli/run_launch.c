@@ -64,12 +64,27 @@ static void launch_kill(struct launch *launch)
 	launch_signal(launch, SIGKILL);
 }
 
+/* Before a run ends that went wrong: what the ranks that are left do just now. */
+static void launch_record(struct launch *launch)
+{
+	struct run_frame frame = { .kind = RUN_RECORD,
+				   .rank = launch->dead.rank,
+				   .len = (uint32_t)strlen(launch->dead.why),
+				   .data = launch->dead.why };
+
+	for (size_t i = 0; i < launch->nlinks; i++)
+		if (!launch->links[i].over)
+			run_wire_put(&launch->links[i].wire, &frame);
+}
+
 /* Asks all ranks to end, once. */
 static void launch_end(struct launch *launch, int signal)
 {
 	if (launch->ending)
 		return;
 	launch->ending = true;
+	if (launch->going && launch->failed && !launch->asked)
+		launch_record(launch);
 	launch->kill_at = run_now_ns() + launch->opts->grace_ns;
 	launch_signal(launch, signal);
 	launch_signal(launch, SIGCONT); /* who is stopped hears nothing else */
@@ -136,6 +151,8 @@ static void launch_ask(struct launch *launch, int signal)
 		}
 		launch_end(launch, signal);
 	} else {
+		if (signal == SIGQUIT) /* what of others leaves a core */
+			launch_record(launch);
 		launch_signal(launch, signal);
 	}
 }

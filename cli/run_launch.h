@@ -28,6 +28,7 @@ struct launch {
 	bool failed, ending, abandoned; /* ending: failures are no news any more */
 	bool hasty; /* asked to end: not even output is waited for */
 	int status;
+	struct run_dead dead; /* the first rank that failed */
 	int asked; /* the signal that asked to end; 0: none did */
 	uint32_t interrupts;
 	uint64_t timeout_at, kill_at, abandon_at; /* 0: not set */

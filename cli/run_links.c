@@ -41,6 +41,22 @@ static void rank_fail(struct launch *launch, const struct run_link *link,
 			       frame->rank, pid, on, host, value, strsignal(value), then);
 }
 
+/* For the records of the others. */
+static void rank_note_death(struct launch *launch, const struct run_frame *frame)
+{
+	struct run_dead *dead = &launch->dead;
+	int value = (int)frame->value;
+
+	if (dead->why[0])
+		return;
+	dead->rank = frame->rank;
+	if (frame->kind == RUN_KILLED)
+		snprintf(dead->why, sizeof(dead->why), "killed by signal %d (%s)", value,
+			 strsignal(value));
+	else if (frame->kind == RUN_EXITED)
+		snprintf(dead->why, sizeof(dead->why), "exited with status %d", value);
+}
+
 static void rank_end(struct launch *launch, const struct run_link *link,
 		     const struct run_frame *frame)
 {
@@ -58,8 +74,10 @@ static void rank_end(struct launch *launch, const struct run_link *link,
 		run_launch_fail(launch, 128 + launch->asked, launch->asked);
 		return;
 	}
-	if (!launch->ending)
+	if (!launch->ending) {
 		rank_fail(launch, link, frame);
+		rank_note_death(launch, frame);
+	}
 	run_launch_fail(launch, killed ? 128 + value : value, SIGTERM);
 }
 
@@ -139,6 +157,7 @@ void run_links_go(struct launch *launch)
 	run_env_set(&env, opts->join ? "HOCKET_RANK=new" : "HOCKET_RANK=");
 	run_env_set(&env, opts->join ? "HOCKET_SIZE=" : size);
 	run_env_set(&env, addr);
+	run_env_hosts(&env, &opts->hosts);
 	launch->going = true;
 	if (!opts->join && !run_env_key(&env)) {
 		launch->going = false;

@@ -8,6 +8,7 @@
 #include <hocket/fabric.h>
 #include <hocket/group.h>
 #include <hocket/plan.h>
+#include <hocket/record.h>
 #include <hocket/sim.h>
 #include <hocket/status.h>
 #include <hocket/type.h>

@@ -527,12 +527,6 @@ static enum hk_status step_reduce_lend(const struct hk__program *program, struct
 	return status == HK_OK ? step_lend(program, lane, bound, &lent) : status;
 }
 
-static bool step_can_take(const struct hk__program *program, const struct hk_step *step)
-{
-	return (step->op == HK_OP_RECV || step->op == HK_OP_RECV_SEND) && step->count == 1 &&
-	       step->dst.buf != HK_BUF_NONE && (!program->wide || step->dst.buf == HK_BUF_SCRATCH);
-}
-
 static enum hk_status step_perform(const struct hk__program *program, struct bound_lane *lane)
 {
 	const struct bound_step *bound = &lane->steps[lane->at];
@@ -673,6 +667,11 @@ const char *hk__program_algo(const struct hk__program *program)
 
 	hk_plan_describe(program->spec.plan, &info);
 	return info.algo;
+}
+
+const char *hk__program_algo_bytes(const struct hk__program *program)
+{
+	return program->algo;
 }
 
 uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room)

@@ -89,9 +89,36 @@ void hk__program_describe(const struct hk__program *program, struct hk__text *te
 
 /* The algorithm of its plan. */
 const char *hk__program_algo(const struct hk__program *program);
+/* The same, filled up with zeros, and cut if it is too long: quick to copy. */
+#define HK__ALGO_BYTES 20u
+const char *hk__program_algo_bytes(const struct hk__program *program);
 
 /* The ranks that its lanes wait for now, up to room of them; how many. */
 uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room);
+
+/* What a lane cannot go on without. */
+enum hk__lane_wait {
+	HK__LANE_READY,			/* nothing */
+	HK__LANE_MESSAGE,		/* a message of `rank` */
+	HK__LANE_ROOM,			/* a slot that `rank` has to free */
+	HK__LANE_LANE,			/* another lane of this rank */
+	HK__LANE_READER			/* `rank` has still to read what it was lent */
+};
+
+struct hk__lane_stand {
+	uint32_t lane, step, steps, slice, slices;
+	enum hk_op op;			/* of the step */
+	enum hk__lane_wait waits;
+	uint32_t rank;			/* HK_NONE: no rank is waited for */
+};
+
+/*
+ * Where each lane stands that is not through: up to room of them; how many there
+ * are. Channels are looked at as poll would. Once all are through, those that lent
+ * something that was not read yet.
+ */
+uint32_t hk__program_stands(const struct hk__program *program, struct hk__lane_stand *stands_out,
+			    uint32_t room);
 
 /* ---- a transfer between two ranks ---- */
 

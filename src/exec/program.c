@@ -221,6 +221,8 @@ enum hk_status hk__program_create(const struct hk__program_spec *spec,
 	program->spec = *spec;
 	program->alloc = alloc;
 	program->trace = spec->chans->trace;
+	const char *algo = hk__program_algo(program);
+	memcpy(program->algo, algo, strnlen(algo, sizeof(program->algo) - 1));
 	hk__array_init(&program->to, alloc, sizeof(struct hk_chan *));
 	program->nlanes = hk_plan_lanes(spec->plan, spec->rank);
 	enum hk_status status = program_fill(program);

@@ -66,6 +66,7 @@ struct hk__program {
 	struct hk__array to;		/* struct hk_chan *: all it sends on, once each */
 	uint32_t widest;		/* chunks of the largest message of any rank */
 	bool rereads;			/* adds to, or sends on, sums that lie in out */
+	char algo[HK__ALGO_BYTES];	/* of its plan; cut if it is too long */
 
 	/* The operation that runs. */
 	bool running;
@@ -100,6 +101,13 @@ enum hk_status hk__program_lost(const struct hk__program *program, const struct 
 static inline uint32_t message_head(uint32_t count)
 {
 	return count > 1 ? (count * 4 + 15) / 16 * 16 : 0;
+}
+
+/* Whether what a step receives lands in its place, past any slot. */
+static inline bool step_can_take(const struct hk__program *program, const struct hk_step *step)
+{
+	return (step->op == HK_OP_RECV || step->op == HK_OP_RECV_SEND) && step->count == 1 &&
+	       step->dst.buf != HK_BUF_NONE && (!program->wide || step->dst.buf == HK_BUF_SCRATCH);
 }
 
 /* Whether the step that one of this lane has to wait for is over, in its slice. */

@@ -51,6 +51,8 @@ enum hk_status hk__wait_longer(struct hk__wait *wait)
 	enum hk_status status = wait_left(wait, &left);
 	if (status != HK_OK)
 		return status;
+	if (wait->sleeps)
+		wait->sleeps(wait->sleeps_ctx, wait->deadline - left);
 	if (wait->watch_ns)
 		left = wait_watch(wait, left);
 	return hk__net_wait(wait->net, left);

@@ -15,6 +15,8 @@ struct hk__wait {
 	uint32_t yields;		/* and before sleep */
 	uint64_t timeout_ns;
 	uint64_t watch_ns;		/* between looks after peers; 0: none */
+	void (*sleeps)(void *ctx, uint64_t now); /* called before each sleep; NULL: nothing is */
+	void *sleeps_ctx;
 	uint32_t idle;			/* looks that found nothing, in a row */
 	uint64_t deadline;		/* 0: no clock was read yet */
 	uint64_t seen;			/* net->moved at the last look */

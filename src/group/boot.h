@@ -65,6 +65,16 @@ enum hk_status hk__boot_environment(const struct hk_group_opts *opts, char *cons
 				    bool threads, struct hk_why *why,
 				    struct hk__boot_spec *spec_out);
 
+enum hk__record { HK__RECORD_ON, HK__RECORD_LIVE, HK__RECORD_OFF };
+
+/* What is to become of the flight recorder (recorder.h). */
+struct hk__record_env {
+	enum hk__record record;		/* HOCKET_RECORD */
+	uint32_t kib;			/* HOCKET_RECORD_KIB; never 0 */
+	char dir[256];			/* HOCKET_RECORD_DIR; "": the usual one */
+	char hosts[4096];		/* HOCKET_HOSTS; as many as fit */
+};
+
 enum hk__group_net { HK__NET_AUTO, HK__NET_SHM, HK__NET_TCP };
 
 /* What the environment says of a group once it is made. */
@@ -79,6 +89,7 @@ struct hk__group_env {
 	bool encrypt;			/* HOCKET_ENCRYPT */
 	char trace[512];		/* HOCKET_TRACE; "": none */
 	uint32_t trace_room;		/* HOCKET_TRACE_EVENTS */
+	struct hk__record_env record;
 };
 /* What a rank was told when it began: worlds that its groups grow into are like it. */
 struct hk__charter {

@@ -3,7 +3,7 @@
  * call.c - the collectives' entry points: what was asked becomes a request, and
  * what cannot be meant is refused before anything is begun.
  */
-#include "group/inside.h"
+#include "group/recorder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -374,6 +374,7 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 	group->number++;
 	if (__builtin_expect(group->chans.trace != NULL, 0))
 		collective_trace(group, asked->coll, recent);
+	hk__record_again(group, recent);
 	for (uint32_t look = 0; look < world->looks; look++) {
 		bool moved;
 
@@ -386,6 +387,7 @@ static enum hk_status collective_again(struct hk_group *group, const struct aske
 	if (status == HK_OK) {
 		if (__builtin_expect(group->chans.trace != NULL, 0))
 			hk__trace_end(group, HK_OK);
+		hk__record_done(group, recent);
 		return HK_OK;
 	}
 	struct hk_request request = { 0 };
@@ -419,6 +421,7 @@ static void collective_remember(struct hk_group *group, const struct asked *aske
 	recent->out_bytes = out_len * hk_type_size(asked->type);
 	recent->inplace = request->inplace;
 	recent->apart = (uintptr_t)asked->out - (uintptr_t)asked->in;
+	hk__record_remember(request, recent);
 }
 
 static enum hk_status collective(struct hk_group *group, const struct asked *asked,

@@ -24,6 +24,7 @@
 #define SILENCE_MS 4000u
 #define TRACE_ROOM 65536u
 #define TRACE_ROOM_MAX (1u << 24)
+#define RECORD_KIB 256u
 
 /* ---- variables ---- */
 
@@ -284,6 +285,38 @@ static enum hk_status trace_read(const struct hk__env *env, struct hk__group_env
 	return text_read(env, NULL, "HOCKET_TRACE", found->trace, sizeof(found->trace));
 }
 
+/* Names that are whole, and as many as there is room for. */
+static void hosts_read(const char *text, char *to, size_t size)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	for (len = len < size ? len : size - 1; len && text[len] && text[len] != ',';)
+		len--;
+	memcpy(to, text ? text : "", len);
+	to[len] = '\0';
+}
+
+static enum hk_status record_read(const struct hk__env *env, struct hk__record_env *record)
+{
+	static const char *const names[] = { "on", "live", "off" };
+	const char *text = hk__env_get(env, "HOCKET_RECORD");
+	const char *kib_text = hk__env_get(env, "HOCKET_RECORD_KIB");
+	uint64_t kib = RECORD_KIB;
+	size_t i = 0;
+
+	while (text && i < 3 && strcmp(text, names[i]) != 0)
+		i++;
+	if (i == 3)
+		return hk__env_wrong(env, "HOCKET_RECORD", "on, live or off is needed");
+	if (kib_text && !hk__env_parse(kib_text, 32, 65536, &kib))
+		return hk__env_wrong(env, "HOCKET_RECORD_KIB", "a number from 32 to 65536 is needed");
+	record->record = (enum hk__record)i;
+	record->kib = (uint32_t)kib;
+	record->dir[0] = '\0';
+	hosts_read(hk__env_get(env, "HOCKET_HOSTS"), record->hosts, sizeof(record->hosts));
+	return text_read(env, NULL, "HOCKET_RECORD_DIR", record->dir, sizeof(record->dir));
+}
+
 static enum hk_status opts_read(const struct hk_group_opts *from, struct hk_why *why,
 				struct hk_group_opts *opts)
 {
@@ -322,6 +355,8 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 		status = bool_read(&env, opts.encrypt, "HOCKET_ENCRYPT", &found.encrypt);
 	if (status == HK_OK)
 		status = trace_read(&env, &found);
+	if (status == HK_OK)
+		status = record_read(&env, &found.record);
 	if (status == HK_OK)
 		*env_out = found;
 	return status;

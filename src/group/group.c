@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - groups: made, split, asked and freed. */
-#include "group/inside.h"
 #include "group/meet.h"
+#include "group/recorder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,7 @@ static void group_fini(void *ctx)
 		link = &(*link)->next_group;
 	if (*link)
 		*link = group->next_group;
+	hk__record_leave(group);
 	hk__group_unbind(group);
 	hk__chans_fini(&group->chans);
 }
@@ -82,6 +83,7 @@ static void group_join(void *ctx)
 
 	group->next_group = world->groups;
 	world->groups = group;
+	hk__record_join(group);
 	hk__health_greet(group);
 }
 
@@ -169,6 +171,7 @@ static enum hk_status group_agree(struct hk_group *group, uint64_t timeout_ns, s
 	enum hk_status status =
 		hk_allreduce(group, own, most, 4, HK_TYPE_UINT32, HK_REDOP_MAX, &opts);
 	group->number = 0; /* operations are counted for callers */
+	hk__record_restart(group);
 	if (status != HK_OK)
 		return hk__why(why, status, "%s", hk_group_why(group));
 	bool crowded = most[0] != world->crowd;
@@ -202,6 +205,7 @@ static struct hk__world_spec world_spec(const struct hk__charter *origin)
 					.encrypt = env->encrypt,
 					.trace = env->trace,
 					.trace_room = env->trace_room,
+					.record = &env->record,
 					.origin = origin,
 					.alloc = origin->boot.alloc };
 }
@@ -520,6 +524,14 @@ enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t o
 
 /* ---- the rest ---- */
 
+static void record_abandon_job(void *ctx)
+{
+	struct hk_group *group = ctx;
+
+	if (group->failed == HK_OK)
+		hk__record_abandon(group);
+}
+
 void hk_group_free(struct hk_group *group)
 {
 	if (!group)
@@ -528,6 +540,7 @@ void hk_group_free(struct hk_group *group)
 	/* So that nobody's last messages are cut off. */
 	if (hk__group_failed(group) == HK_OK && group->n > 1)
 		(void)!hk_barrier(group, NULL);
+	hk__world_run(group->world, record_abandon_job, group);
 	hk__group_destroy(group);
 }
 

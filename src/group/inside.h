@@ -24,6 +24,7 @@
 #include "model/select.h"
 
 #include <hocket/group.h>
+#include <hocket/record.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,6 +36,8 @@
 #define WORLD_SLOT_BYTES_TCP (1u << 20)
 #define SLICE_MIN_SHM (64u << 10)
 #define SLICE_MIN_TCP (512u << 10)
+
+struct hk__recorder;		/* recorder.h */
 
 /* ---- worlds (world.c) ---- */
 
@@ -82,6 +85,7 @@ struct hk__world {
 	uint64_t silence_ns;		/* after which a host is out of reach */
 	uint64_t looked;		/* net->watched, when waiting ones were looked at */
 	struct hk__trace *trace;	/* NULL: nobody asked for one */
+	struct hk__recorder *recorder;	/* NULL: none */
 
 	/* The progress thread, if there is one: then nobody else touches nets. */
 	bool threaded;
@@ -109,6 +113,7 @@ struct hk__world_spec {
 	const char *trace;		/* a folder; "": none */
 	uint32_t trace_room;
 	const struct hk__charter *origin; /* copied */
+	const struct hk__record_env *record; /* NULL: none */
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* becomes the worlds' own, even if this fails */
 };
@@ -247,6 +252,9 @@ struct hk__recent {
 	bool inplace;
 	uintptr_t apart;		/* of `in` from `out`, if in place */
 	struct hk__trial *trial;	/* NULL: too small to matter */
+	bool timed;			/* takes long enough for a clock to be read */
+	enum hk_coll coll;
+	uint64_t bytes;			/* of the vector, or of all blocks */
 };
 
 /* An algorithm that a caller named, and what it is. */
@@ -295,6 +303,8 @@ struct hk_group {
 	uint32_t left_looks;		/* in a row, at which a rank was waited for that left */
 
 	struct hk_trace_record traced;	/* the operation that a trace was last told of */
+	struct hk_record_group *row;	/* of the recorder; NULL: none */
+	const struct hk__recent *row_like; /* what its newest entry is like; NULL: not known */
 
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;

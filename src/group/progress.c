@@ -3,7 +3,7 @@
  * progress.c - the life of a request: submitted, moved on, over. Whoever waits
  * for one moves all of the world's on.
  */
-#include "group/inside.h"
+#include "group/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +22,8 @@ static void request_over(struct hk_request *request, enum hk_status status)
 	request->cards = NULL;
 	if (request->transfers && request->transfer.trace)
 		hk__trace_transfer(request, status);
+	if (status == HK_OK)
+		hk__record_over(request);
 	request->status = status;
 	request->queued = false;
 	if (request->fd >= 0)
@@ -53,6 +55,7 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 	if (group->failed == HK_OK) {
 		group->failed = status;
 		snprintf(group->failure.text, sizeof(group->failure.text), "%s", text);
+		hk__record_fail(group);
 		hk__chans_cancel(&group->chans);
 		if (group->chans.trace)
 			hk__trace_fail(group, status);
@@ -220,6 +223,8 @@ static enum hk_status stage_begin(struct hk_request *request)
 	request->program = status == HK_OK ? program : NULL;
 	if (status == HK_OK && group->chans.trace)
 		stage_trace(request, &call);
+	if (status == HK_OK && request->stage == HK__STAGE_RUN)
+		hk__record_algo(request);
 	return status;
 }
 
@@ -436,6 +441,7 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 		if (!request->transfers)
 			request->card.number = ++group->number;
 		group_enqueue(group, request);
+		hk__record_call(request);
 	} else {
 		request->status = status;
 	}
@@ -473,7 +479,9 @@ static enum hk_status await_here(struct hk__world *world, const enum hk_status *
 				 .spins = world->spins,
 				 .yields = world->yields,
 				 .timeout_ns = timeout_ns,
-				 .watch_ns = world->watch_ns };
+				 .watch_ns = world->watch_ns,
+				 .sleeps = hk__record_sleep,
+				 .sleeps_ctx = world };
 
 	for (;;) {
 		bool moved;
@@ -600,6 +608,8 @@ enum hk_status hk_request_test(struct hk_request *request)
 	hk__world_lock(world);
 	if (!world->threaded && request->status == HK_INPROGRESS && request->queued)
 		hk__world_progress(world, &moved);
+	if (!world->threaded && request->status == HK_INPROGRESS)
+		hk__record_look(world);
 	bool late =
 		request->status == HK_INPROGRESS && request->queued && request_left(request) == 0;
 	hk__world_unlock(world);

@@ -4,7 +4,7 @@
  * asked for, that thread alone. Callers then hand requests and jobs over under
  * the lock, kick the thread, and wait on `over`.
  */
-#include "group/inside.h"
+#include "group/recorder.h"
 
 #include <signal.h>
 
@@ -44,7 +44,9 @@ static void *world_thread(void *ctx)
 				 .spins = world->spins / 8,
 				 .yields = world->yields / 4,
 				 .timeout_ns = THREAD_NAP_NS,
-				 .watch_ns = world->watch_ns };
+				 .watch_ns = world->watch_ns,
+				 .sleeps = hk__record_sleep,
+				 .sleeps_ctx = world };
 
 	uint64_t next_expiry = 0;
 

@@ -13,6 +13,7 @@
  */
 #include "group/inside.h"
 #include "group/line.h"
+#include "group/recorder.h"
 #include "net/mux/mux.h"
 #include "net/shm/shm.h"
 #include "net/tcp/tcp.h"
@@ -55,6 +56,7 @@ void hk__world_unref(struct hk__world *world)
 		return;
 	hk__world_stop_thread(world);
 	hk__consents_end(world);
+	hk__recorder_destroy(world->recorder);
 	hk__health_fini(&world->health);
 	hk__net_close(world->mux);
 	hk__net_close(world->tcp);
@@ -254,6 +256,8 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 		world->spins = 8;
 		world->yields = 2000;
 	}
+	if (status == HK_OK)
+		world->recorder = hk__recorder_create(opts->record, world);
 	return status;
 }
 
