@@ -185,40 +185,6 @@ bool diagnose_mismatch(const struct crew *crew, struct finding *finding)
 	return first != 0;
 }
 
-/* ---- ranks that are gone ---- */
-
-bool diagnose_gone(const struct crew *crew, struct finding *finding)
-{
-	struct text *text = &finding->text;
-
-	for (uint32_t s = 0; s < crew->size; s++) {
-		uint32_t rank = crew->seats[s].rank;
-		const struct hk_record_gone *gone = rank == HK_NONE ? NULL : crew_gone(crew, rank);
-
-		if (!gone)
-			continue;
-		if (finding->nculprits)
-			text_add(text, "; ");
-		finding_add_culprit(finding, rank);
-		text_add_who(text, crew, s);
-		text_add(text, " is %s: %s, seen by ",
-			 gone->how == HK_RECORD_DEAD ? "dead" : "out of reach", gone->why);
-		if (gone->by == HK_NONE)
-			text_add(text, "hocket run");
-		else
-			text_add(text, "rank %u", gone->by);
-		const struct rank_seen *by =
-			records_find_rank(crew->ranks, crew->nranks, gone->by);
-		if (by) {
-			text_add(text, " at ");
-			text_add_clock(text, record_unix_ns(by->record, gone->since_ns));
-		}
-	}
-	if (finding->nculprits)
-		finding->kind = FINDING_GONE;
-	return finding->nculprits > 0;
-}
-
 /* ---- a rank that failed by itself ---- */
 
 /* What comes of another rank, or of waiting for one, is nobody's own failure. */
@@ -408,6 +374,49 @@ bool diagnose_behind(const struct crew *crew, struct finding *finding)
 	finding_add_culprit(finding, crew->seats[blame.seat].rank);
 	return true;
 }
+
+/* ---- ranks that are gone ---- */
+
+bool diagnose_gone(const struct crew *crew, struct finding *finding)
+{
+	struct text *text = &finding->text;
+
+	for (uint32_t s = 0; s < crew->size; s++) {
+		uint32_t rank = crew->seats[s].rank;
+		const struct hk_record_gone *gone = rank == HK_NONE ? NULL : crew_gone(crew, rank);
+
+		if (!gone)
+			continue;
+		if (finding->nculprits)
+			text_add(text, "; ");
+		finding_add_culprit(finding, rank);
+		text_add_who(text, crew, s);
+		text_add(text, " is %s: %s, seen by ",
+			 gone->how == HK_RECORD_DEAD ? "dead" : "out of reach", gone->why);
+		if (gone->by == HK_NONE)
+			text_add(text, "hocket run");
+		else
+			text_add(text, "rank %u", gone->by);
+		const struct rank_seen *by =
+			records_find_rank(crew->ranks, crew->nranks, gone->by);
+		if (by) {
+			text_add(text, " at ");
+			text_add_clock(text, record_unix_ns(by->record, gone->since_ns));
+		}
+	}
+	if (!finding->nculprits)
+		return false;
+	struct blame blame;
+	if (blame_find(crew, &blame) && blame.witness) {
+		text_add(text, "; the others are in ");
+		text_add_operation(text, crew, &blame);
+		finding->number = blame.number;
+	}
+	finding->kind = FINDING_GONE;
+	return true;
+}
+
+/* ---- a rank that is stopped ---- */
 
 bool diagnose_stopped(const struct rank_seen *at, size_t count, struct finding *finding)
 {

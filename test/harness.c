@@ -88,6 +88,8 @@ static int run_all(void)
 
 int main(int argc, char **argv)
 {
+	/* Groups fail here all the time: that leaves no files, unless a test wants them. */
+	setenv("HOCKET_RECORD", "live", 0);
 	if (argc < 2)
 		return run_all();
 	for (struct test_case *test = tests; test; test = test->next) {
