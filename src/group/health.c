@@ -11,7 +11,8 @@
 enum note_kind {
 	NOTE_GONE = 1,
 	NOTE_REVOKED,
-	NOTE_DECIDED
+	NOTE_DECIDED,
+	NOTE_WAITS /* not told on: who is not near hears of it by who is */
 };
 
 /* What ranks tell each other; a kind uses what it needs. */
@@ -67,7 +68,7 @@ static bool note_read(const unsigned char *bytes, uint32_t len, uint32_t n, stru
 		return false;
 	return note->kind == NOTE_GONE
 		       ? note->state >= HK__PEER_LOST && note->state <= HK__PEER_DEAD
-		       : note->kind == NOTE_REVOKED || note->kind == NOTE_DECIDED;
+		       : note->kind >= NOTE_REVOKED && note->kind <= NOTE_WAITS;
 }
 
 static void note_tell(struct hk__world *world, const struct note *note)
@@ -193,7 +194,8 @@ static bool revoked_note(struct hk__health *health, const struct note *note)
 	*revoked = (struct hk__revoked){ .id = note->id,
 					 .by = note->by,
 					 .status = (enum hk_status)note->status,
-					 .number = note->number };
+					 .number = note->number,
+					 .suspect = note->state ? note->rank : HK_NONE };
 	health->pending = true;
 	return true;
 }
@@ -227,6 +229,8 @@ static void note_hear(struct hk__world *world, const struct hk_net_event *event)
 		news = peer_note(world, &note, reasons[note.state]);
 	else if (note.kind == NOTE_REVOKED)
 		news = revoked_note(&world->health, &note);
+	else if (note.kind == NOTE_WAITS)
+		hk__blame_hear(world, event->rank, note.rank);
 	else
 		news = decided_note(&world->health,
 				    &(struct hk__decided){ note.id, (uint32_t)note.number,
@@ -301,10 +305,12 @@ struct hk__group_id hk__group_id(const struct hk_group *group)
 	return (struct hk__group_id){ group->chans.context, hk__chans_rank(&group->chans, 0) };
 }
 
-void hk__health_revoke(struct hk_group *group, enum hk_status status)
+static void group_tell_revoked(struct hk_group *group, enum hk_status status, uint32_t suspect)
 {
 	struct hk__world *world = group->world;
 	struct note note = { .kind = NOTE_REVOKED,
+			     .state = suspect != HK_NONE,
+			     .rank = suspect != HK_NONE ? suspect : 0,
 			     .by = world->rank,
 			     .id = hk__group_id(group),
 			     .status = status,
@@ -312,6 +318,23 @@ void hk__health_revoke(struct hk_group *group, enum hk_status status)
 
 	if (group->n > 1 && revoked_note(&world->health, &note))
 		note_tell(world, &note);
+}
+
+void hk__health_revoke(struct hk_group *group, enum hk_status status)
+{
+	group_tell_revoked(group, status, HK_NONE);
+}
+
+void hk__health_revoke_late(struct hk_group *group, uint32_t suspect)
+{
+	group_tell_revoked(group, HK_ETIMEDOUT, suspect);
+}
+
+void hk__health_tell_waits(struct hk__world *world, uint32_t suspect)
+{
+	struct note note = { .kind = NOTE_WAITS, .rank = suspect, .by = world->rank };
+
+	note_tell(world, &note);
 }
 
 void hk__health_tell_decided(struct hk__world *world, const struct hk__decided *decided)
@@ -328,8 +351,7 @@ void hk__health_tell_decided(struct hk__world *world, const struct hk__decided *
 
 /* ---- groups that fail of it ---- */
 
-/* HK_NONE: it is no rank of the group. */
-static uint32_t group_rank_of(const struct hk_group *group, uint32_t rank)
+uint32_t hk__group_rank_of(const struct hk_group *group, uint32_t rank)
 {
 	if (!group->ranks)
 		return rank;
@@ -346,7 +368,7 @@ enum hk__peer hk__health_of(const struct hk_group *group, uint32_t rank)
 
 static void text_add_by(const struct hk_group *group, uint32_t by, struct hk__text *text)
 {
-	uint32_t seen = group_rank_of(group, by);
+	uint32_t seen = hk__group_rank_of(group, by);
 
 	if (by == group->world->rank)
 		return;
@@ -373,10 +395,20 @@ static void group_lose(struct hk_group *group, uint32_t rank, const struct hk__g
 	hk__group_fail(group, HK_EPEER, line);
 }
 
+static void text_add_suspect(const struct hk_group *group, uint32_t suspect, struct hk__text *text)
+{
+	uint32_t rank = suspect == group->world->rank ? HK_NONE : hk__group_rank_of(group, suspect);
+
+	if (suspect == group->world->rank)
+		hk__text_add(text, ": this rank kept it waiting");
+	else if (rank != HK_NONE)
+		hk__text_add(text, ": rank %u is stopped, slow, or has not called it", rank);
+}
+
 static void group_give_up(struct hk_group *group, const struct hk__revoked *revoked)
 {
 	bool same = revoked->status == HK_EMISMATCH;
-	uint32_t by = group_rank_of(group, revoked->by);
+	uint32_t by = hk__group_rank_of(group, revoked->by);
 	char line[HK_WHY_MAX];
 	struct hk__text text;
 
@@ -386,6 +418,7 @@ static void group_give_up(struct hk_group *group, const struct hk__revoked *revo
 		     (unsigned long long)revoked->number,
 		     revoked->status == HK_EREVOKED ? "it called hk_group_revoke"
 						    : hk_status_text(revoked->status));
+	text_add_suspect(group, revoked->suspect, &text);
 	hk__group_describe_step(group, &text);
 	hk__group_fail(group, same ? HK_EMISMATCH : HK_EREVOKED, line);
 }
@@ -399,7 +432,7 @@ static void apply_disowned(struct hk__world *world)
 
 	world->health.disowned_by = HK_NONE;
 	for (struct hk_group *group = world->groups; group; group = group->next_group) {
-		uint32_t rank = group_rank_of(group, by);
+		uint32_t rank = hk__group_rank_of(group, by);
 
 		if (rank == HK_NONE || group->failed != HK_OK)
 			continue;
@@ -415,7 +448,7 @@ static void apply_disowned(struct hk__world *world)
 static void apply_gone(struct hk__world *world, const struct hk__gone *gone)
 {
 	for (struct hk_group *group = world->groups; group; group = group->next_group) {
-		uint32_t rank = group_rank_of(group, gone->rank);
+		uint32_t rank = hk__group_rank_of(group, gone->rank);
 
 		if (rank != HK_NONE && group->failed == HK_OK)
 			group_lose(group, rank, gone);
@@ -440,7 +473,7 @@ void hk__health_greet(struct hk_group *group)
 
 	for (size_t i = 0; i < health->gone_applied && group->failed == HK_OK; i++) {
 		const struct hk__gone *gone = hk__array_at(&health->gone, i);
-		uint32_t rank = group_rank_of(group, gone->rank);
+		uint32_t rank = hk__group_rank_of(group, gone->rank);
 
 		if (rank != HK_NONE)
 			group_lose(group, rank, gone);
@@ -495,6 +528,8 @@ static void group_look(struct hk_group *group)
 	struct hk__text text;
 	uint32_t rank;
 
+	if (request)
+		hk__blame_look(group, request);
 	if (!request || !request_waits_for_left(request, &rank)) {
 		group->left_looks = 0;
 		return;

@@ -46,6 +46,7 @@ struct hk__revoked {
 	uint32_t by;
 	enum hk_status status;		/* why */
 	uint64_t number;		/* of the operation */
+	uint32_t suspect;		/* of a deadline that was missed: rank of the world */
 };
 
 /* A decision of an agreement that all have accepted (consent.h). */
@@ -89,6 +90,10 @@ void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint32_t era);
 void hk__health_readmit(struct hk__world *world, uint32_t rank, uint32_t era);
 /* This rank gives a group up: all others learn it. */
 void hk__health_revoke(struct hk_group *group, enum hk_status status);
+/* The same, of a deadline; suspect: who is to blame, rank of the world or HK_NONE. */
+void hk__health_revoke_late(struct hk_group *group, uint32_t suspect);
+/* This rank waits, in the end for that one: for blame.h. */
+void hk__health_tell_waits(struct hk__world *world, uint32_t suspect);
 /* Whether somebody has, before the group was made here. */
 const struct hk__revoked *hk__health_revoked(const struct hk__health *health,
 					     const struct hk__group_id *id);
@@ -97,5 +102,7 @@ bool hk__health_has_decided(const struct hk__health *health, const struct hk__de
 
 enum hk__peer hk__health_of(const struct hk_group *group, uint32_t rank);
 struct hk__group_id hk__group_id(const struct hk_group *group);
+/* Of a rank of the world; HK_NONE: it is no rank of the group. */
+uint32_t hk__group_rank_of(const struct hk_group *group, uint32_t rank);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "exec/exec.h"
 #include "exec/wait.h"
+#include "group/blame.h"
 #include "group/boot.h"
 #include "group/consent.h"
 #include "group/health.h"
@@ -81,6 +82,7 @@ struct hk__world {
 	struct hk_group *groups;	/* all of them */
 	struct hk__health health;
 	struct hk__consent *consents;
+	struct hk__told_wait *waits;	/* by rank; NULL: nobody has told */
 	uint64_t watch_ns;		/* between looks after peers */
 	uint64_t silence_ns;		/* after which a host is out of reach */
 	uint64_t looked;		/* net->watched, when waiting ones were looked at */
@@ -301,6 +303,9 @@ struct hk_group {
 	struct hk_group *next_group;
 	uint32_t agreements;		/* so far */
 	uint32_t left_looks;		/* in a row, at which a rank was waited for that left */
+	uint64_t stuck_since;		/* when nothing moved for the first time; 0: it does */
+	uint64_t stuck_told;		/* when others were told; 0: not yet */
+	uint32_t stuck_suspect;		/* whom they were told of */
 
 	struct hk_trace_record traced;	/* the operation that a trace was last told of */
 	struct hk_record_group *row;	/* of the recorder; NULL: none */

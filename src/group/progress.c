@@ -125,24 +125,16 @@ static void request_fail(struct hk_request *request, enum hk_status status)
 	hk__group_fail(group, status, line);
 }
 
-/* None of those who are waited for is known to be gone, else it had not come to this. */
-static void text_add_awaited(const struct hk_request *request, struct hk__text *text)
+/* Nobody who is waited for is known to be gone, else it had not come to this. */
+static void text_add_blamed(const struct hk_request *request, struct hk__text *text)
 {
-	uint32_t ranks[4], count = 0;
+	uint32_t blamed = hk__group_rank_of(request->group, hk__blame_of(request));
 
-	if (request->transfers)
-		ranks[count++] = request->peer;
-	else if (request->program)
-		count = hk__program_waits(request->program, ranks, 4);
-	for (uint32_t i = 0; i < count; i++) {
-		if (ranks[i] == request->group->rank)
-			continue;
+	if (blamed != HK_NONE)
 		hk__text_add(text,
 			     "; rank %u is not known to be dead: it is stopped, slow, or has not "
 			     "called this",
-			     ranks[i]);
-		return;
-	}
+			     blamed);
 }
 
 static void request_time_out(struct hk_request *request)
@@ -161,8 +153,8 @@ static void request_time_out(struct hk_request *request)
 	} else if (!request->transfers) {
 		hk__text_add(&text, ": waits for operations before it");
 	}
-	text_add_awaited(request, &text);
-	hk__health_revoke(group, HK_ETIMEDOUT);
+	text_add_blamed(request, &text);
+	hk__health_revoke_late(group, hk__blame_of(request));
 	hk__group_fail(group, HK_ETIMEDOUT, line);
 }
 
@@ -365,8 +357,10 @@ static void group_poll(struct hk_group *group, enum hk_status net_status, bool *
 		group_poll_collectives(group, &stepped);
 	if (group->transfers)
 		group_poll_transfers(group, &stepped);
-	if (stepped)
+	if (stepped) {
 		group->left_looks = 0;
+		group->stuck_since = 0;
+	}
 	*moved |= stepped;
 }
 

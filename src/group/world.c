@@ -71,6 +71,7 @@ void hk__world_unref(struct hk__world *world)
 	commons_unref(world->commons);
 	hk__heap_fini(&world->heap);
 	hk__trace_close(world->trace, world->alloc);
+	hk__mem_free(world->alloc, world->waits, world->n, sizeof(struct hk__told_wait));
 	hk__mem_free(world->alloc, world->segments, world->n, sizeof(void *));
 	hk__mem_free(world->alloc, world->is_near, world->n, sizeof(bool));
 	hk__mem_free(world->alloc, world->node, world->n, sizeof(uint32_t));
