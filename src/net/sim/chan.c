@@ -16,6 +16,7 @@ void hk__sim_pipe_destroy(struct hk__simnet *simnet, struct sim_pipe *pipe)
 {
 	for (uint32_t i = 0; i < pipe->spec.slots; i++)
 		hk__sim_message_drop(simnet, &pipe->messages[i]);
+	hk__mem_free(simnet->alloc, pipe->reserved, pipe->reserved_cap, 1);
 	hk__mem_free(simnet->alloc, pipe->messages, pipe->spec.slots, sizeof(*pipe->messages));
 	hk__mem_free(simnet->alloc, pipe, 1, sizeof(*pipe));
 }
@@ -222,6 +223,5 @@ void hk__sim_chan_close(struct hk_chan *base)
 	}
 	if (pipe)
 		pipe_release(simnet, pipe);
-	hk__mem_free(simnet->alloc, chan->reserved, chan->reserved_cap, 1);
 	hk__mem_free(port_of(base->net)->alloc, chan, 1, sizeof(*chan));
 }

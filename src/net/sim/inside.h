@@ -45,6 +45,8 @@ struct sim_pipe {
 	bool left;		/* by it */
 	uint64_t sent, taken;
 	struct sim_message *messages; /* slots of them, in turn */
+	void *reserved;		/* by the sender; here, as it may be killed */
+	size_t reserved_cap;
 };
 
 struct sim_mail {
@@ -71,8 +73,6 @@ struct sim_chan {
 	bool cancelled;
 	uint32_t epoch;
 	struct sim_pipe *pipe;	/* of a sender: NULL until it is found */
-	void *reserved;
-	size_t reserved_cap;
 	bool halved;		/* a message is taken in two pieces */
 	uint64_t rest_at;
 };

@@ -37,16 +37,17 @@ enum hk_status hk__sim_reserve(struct hk_chan *base, uint32_t len, void **slot_o
 	*slot_out = NULL;
 	if (!is_free)
 		return status;
-	if (chan->reserved && chan->reserved_cap < len) {
-		hk__mem_free(alloc, chan->reserved, chan->reserved_cap, 1);
-		chan->reserved = NULL;
+	struct sim_pipe *pipe = chan->pipe;
+	if (pipe->reserved && pipe->reserved_cap < len) {
+		hk__mem_free(alloc, pipe->reserved, pipe->reserved_cap, 1);
+		pipe->reserved = NULL;
 	}
-	if (!chan->reserved) {
-		chan->reserved_cap = len ? len : 1;
-		chan->reserved = hk__mem_zalloc(alloc, chan->reserved_cap, 1);
+	if (!pipe->reserved) {
+		pipe->reserved_cap = len ? len : 1;
+		pipe->reserved = hk__mem_zalloc(alloc, pipe->reserved_cap, 1);
 	}
-	*slot_out = chan->reserved;
-	return chan->reserved ? HK_OK : HK_ENOMEM;
+	*slot_out = pipe->reserved;
+	return pipe->reserved ? HK_OK : HK_ENOMEM;
 }
 
 static void message_send(struct sim_chan *chan, const struct sim_message *like)
@@ -82,13 +83,14 @@ static void message_send(struct sim_chan *chan, const struct sim_message *like)
 void hk__sim_post(struct hk_chan *base, uint32_t len, uint32_t kind)
 {
 	struct sim_chan *chan = sim_chan_of(base);
-	struct sim_message message = {
-		.data = chan->reserved, .cap = chan->reserved_cap, .len = len, .kind = kind
-	};
+	struct sim_pipe *pipe = chan->pipe;
 
-	hk_assert(chan->reserved && len <= chan->reserved_cap);
+	hk_assert(pipe && pipe->reserved && len <= pipe->reserved_cap);
 	hk__sim_act(base->net, 8, len);
-	chan->reserved = NULL;
+	struct sim_message message = {
+		.data = pipe->reserved, .cap = pipe->reserved_cap, .len = len, .kind = kind
+	};
+	pipe->reserved = NULL;
 	message_send(chan, &message);
 }
 
