@@ -45,8 +45,8 @@ static void *seat_main(void *ctx)
 		in[i] = (int32_t)(i + seat->rank);
 	CHECK_EQ(hk__group_over(&world, &over, &group), HK_OK);
 	while (seat->status == HK_OK && seat->calls < CALLS) {
-		seat->status = hk_allreduce(group, in, out, COUNT, HK_TYPE_INT32, HK_REDOP_SUM,
-					    &opts);
+		seat->status =
+			hk_allreduce(group, in, out, COUNT, HK_TYPE_INT32, HK_REDOP_SUM, &opts);
 		if (seat->status == HK_OK)
 			sums_check(seat, out);
 		else
@@ -69,18 +69,16 @@ static uint32_t wrong_run(enum hk__hook_what what, uint64_t at)
 
 	fixture_open(RANKS, nets);
 	for (uint32_t r = 0; r < RANKS; r++) {
-		struct hk__hook_spec spec = { .net = nets[r],
-					      .faults = &fault,
-					      .nfaults = r == 1 };
+		struct hk__hook_spec spec = { .net = nets[r], .faults = &fault, .nfaults = r == 1 };
 
 		/* Short where it is waited for, far away where something else is. */
-		seats[r] = (struct seat){ .rank = r,
-					  .timeout_ns = what == HK__HOOK_STALL ||
-									what == HK__HOOK_DUPLICATE
-								? UINT64_C(400000000)
-								: UINT64_C(30000000000),
-					  .unsure = what == HK__HOOK_CORRUPT ||
-						    what == HK__HOOK_DUPLICATE };
+		seats[r] = (struct seat){
+			.rank = r,
+			.timeout_ns = what == HK__HOOK_STALL || what == HK__HOOK_DUPLICATE
+					      ? UINT64_C(400000000)
+					      : UINT64_C(30000000000),
+			.unsure = what == HK__HOOK_CORRUPT || what == HK__HOOK_DUPLICATE
+		};
 		CHECK_EQ(hk__hook_open(&spec, &seats[r].net), HK_OK);
 		nets[r] = NULL; /* groups close them */
 	}

@@ -37,14 +37,13 @@ static void wrong_run(const struct wrong *wrong, uint32_t rank, uint32_t peer, u
 {
 	static const char *const names[] = { "drop",	"delay",    "stall",
 					     "corrupt", "truncate", "duplicate" };
-	struct bed_spec spec = { .n = wrong->n,
-				 .seed = at,
-				 .hooked = true,
-				 .hook_rank = rank,
-				 .hook = { .what = wrong->what,
-					   .peer = peer,
-					   .at = at,
-					   .delay_ns = 300 * BED_MS } };
+	struct bed_spec spec = {
+		.n = wrong->n,
+		.seed = at,
+		.hooked = true,
+		.hook_rank = rank,
+		.hook = { .what = wrong->what, .peer = peer, .at = at, .delay_ns = 300 * BED_MS }
+	};
 
 	heal = (struct heal){ .shrink_timeout_ns = 100 * BED_S,
 			      .op = { .want = { .coll = wrong->coll,
@@ -102,7 +101,7 @@ static void wrong_everywhere(enum hk__hook_what what, uint32_t n)
 	bed_figures_print("links that go wrong");
 	for (int i = 0; i < 32; i++)
 		if (failures[i])
-			printf("%s %llu\n", hk_status_name((enum hk_status)-i),
+			printf("%s %llu\n", hk_status_name((enum hk_status) - i),
 			       (unsigned long long)failures[i]);
 }
 

@@ -65,8 +65,9 @@ static void pairs_run(uint32_t n, const uint32_t *hosts, uint64_t step)
 	bed_figures_print("two killed while they agree");
 }
 
-static const uint32_t apart[BED_RANKS_MAX] = { 0, 1, 2,	 3,  4,	 5,  6,	 7,
-					       8, 9, 10, 11, 12, 13, 14, 15 };
+static const uint32_t apart[BED_RANKS_MAX] = {
+	0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+};
 
 #ifdef HK_SANITIZED
 #define SPARE 10u
@@ -131,8 +132,9 @@ static void parts_check(uint32_t n, uint64_t mask)
 		if (seen->rounds == 1 && seen->members[0] == (1u << n) - 1)
 			continue;
 		if (seen->well != wins)
-			bed_fail(&bed, r, wins ? "is of the larger part, and stopped: %s"
-					       : "is of the smaller part, and went on%s",
+			bed_fail(&bed, r,
+				 wins ? "is of the larger part, and stopped: %s"
+				      : "is of the smaller part, and went on%s",
 				 wins ? seen->why : "");
 	}
 }
@@ -191,8 +193,9 @@ static void stop_run(uint32_t n, uint32_t rank, uint64_t at, uint64_t took, uint
 				      .algo = seed % 3 ? "ring" : "recursive-doubling" } };
 	bed_open(&bed, &spec, "n=%u, rank %u stopped from %.9f for %.9f s", n, rank,
 		 (double)at / 1e9, (double)took / 1e9);
-	bed_fault(&bed, &(struct hk__simnet_fault){
-				.what = HK__SIMNET_STOP, .at = at, .until = at + took, .rank = rank });
+	bed_fault(&bed,
+		  &(struct hk__simnet_fault){
+			  .what = HK__SIMNET_STOP, .at = at, .until = at + took, .rank = rank });
 	bed_run(&bed, heal_main, &heal, 4000 * BED_S);
 	heal_check_safe(&bed, &heal);
 }

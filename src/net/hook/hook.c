@@ -10,10 +10,10 @@
 
 struct link {
 	uint64_t messages;
-	uint32_t epoch;		/* drops so far */
-	uint64_t still_until;	/* a time, or UINT64_MAX */
-	uint32_t still_epoch;	/* stalls so far: later channels move */
-	bool spoils;		/* the next message that is sent: */
+	uint32_t epoch;	      /* drops so far */
+	uint64_t still_until; /* a time, or UINT64_MAX */
+	uint32_t still_epoch; /* stalls so far: later channels move */
+	bool spoils;	      /* the next message that is sent: */
 	enum hk__hook_what how;
 };
 
@@ -30,8 +30,8 @@ struct hook_chan {
 	struct hk_chan base;
 	struct hk_chan *chan;
 	uint32_t epoch, still_epoch;
-	void *slot;		/* reserved */
-	void *again;		/* a message that is to be sent twice; NULL: none */
+	void *slot;  /* reserved */
+	void *again; /* a message that is to be sent twice; NULL: none */
 	uint32_t again_len, again_kind;
 };
 
@@ -106,8 +106,8 @@ static enum hk_status chan_fate(const struct hk_chan *base)
 	struct link *link = link_of(base);
 
 	if (chan->epoch != link->epoch)
-		return hk__why(&base->net->why, HK_EPEER,
-			       "the connection to rank %u was dropped", base->spec.key.peer);
+		return hk__why(&base->net->why, HK_EPEER, "the connection to rank %u was dropped",
+			       base->spec.key.peer);
 	if (chan->still_epoch != link->still_epoch)
 		return HK_INPROGRESS;
 	if (link->still_until && hk__now_ns() < link->still_until)
@@ -187,8 +187,7 @@ static enum hk_status again_send(struct hook_chan *chan)
 
 	if (!chan->again)
 		return HK_OK;
-	enum hk_status status =
-		passed(hook, hk__chan_reserve(chan->chan, chan->again_len, &slot));
+	enum hk_status status = passed(hook, hk__chan_reserve(chan->chan, chan->again_len, &slot));
 	if (status != HK_OK || !slot)
 		return status == HK_OK ? HK_INPROGRESS : status;
 	memcpy(slot, chan->again, chan->again_len);
@@ -257,8 +256,8 @@ static enum hk_status lend_spoilt(struct hk_chan *base, const void *data, uint32
 	return HK_OK;
 }
 
-static enum hk_status hook_lend(struct hk_chan *base, const void *data, uint32_t len,
-				uint32_t kind, bool *done_out)
+static enum hk_status hook_lend(struct hk_chan *base, const void *data, uint32_t len, uint32_t kind,
+				bool *done_out)
 {
 	struct hook_chan *chan = hook_chan_of(base);
 	enum hk_status status;
@@ -296,7 +295,8 @@ static enum hk_status hook_peek(struct hk_chan *base, struct hk_message *message
 
 static enum hk_status hook_release(struct hk_chan *base)
 {
-	enum hk_status status = passed(hook_of(base->net), hk__chan_release(hook_chan_of(base)->chan));
+	enum hk_status status =
+		passed(hook_of(base->net), hk__chan_release(hook_chan_of(base)->chan));
 
 	if (status == HK_OK)
 		link_count(base);
@@ -311,8 +311,8 @@ static enum hk_status hook_take(struct hk_chan *base, void *dst, uint32_t cap,
 	*done_out = false;
 	if (!chan_moves(base, &status))
 		return status;
-	status = passed(hook_of(base->net), hk__chan_take(hook_chan_of(base)->chan, dst, cap,
-							  message_out, done_out));
+	status = passed(hook_of(base->net),
+			hk__chan_take(hook_chan_of(base)->chan, dst, cap, message_out, done_out));
 	if (status == HK_OK && *done_out)
 		link_count(base);
 	return status;
