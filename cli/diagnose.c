@@ -68,9 +68,11 @@ static void crews_fill(struct diagnosis *diagnosis, const struct rank_seen *at, 
 /* One that gave up, and ended because of that, says itself why. */
 static bool has_failed(const struct crew *crew, uint32_t rank)
 {
-	for (uint32_t s = 0; s < crew->size; s++)
-		if (crew->seats[s].rank == rank && crew->seats[s].row)
-			return crew->seats[s].row->status != HK_OK;
+	const struct rank_seen *seen = records_find_rank(crew->ranks, crew->nranks, rank);
+
+	for (uint32_t i = 0; seen && i < seen->record->rows; i++)
+		if (hk_record_row(seen->record, i)->status != HK_OK)
+			return true;
 	return false;
 }
 

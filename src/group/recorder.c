@@ -31,6 +31,7 @@ struct hk__recorder {
 	size_t bytes;
 	int fd;
 	bool files; /* written when a group fails */
+	bool wrote; /* one has been */
 	char dir[256];
 	uint32_t looks;
 };
@@ -727,9 +728,14 @@ static void group_dump(struct hk_group *group, uint64_t now)
 	if (!recorder->files)
 		return;
 	recorder->at->read_ns = now;
+	/*
+	 * A file that is not from here is of hocket run, which ends this run: what
+	 * it saw before says more than what has come of that.
+	 */
 	enum hk_status status =
-		hk_record_save(recorder->at, recorder->dir[0] ? recorder->dir : NULL, true, &why,
-			       path, sizeof(path));
+		hk_record_save(recorder->at, recorder->dir[0] ? recorder->dir : NULL,
+			       recorder->wrote, &why, path, sizeof(path));
+	recorder->wrote = true;
 	if (status == HK_OK)
 		failure_name_file(group, path);
 	else
