@@ -26,8 +26,8 @@ static struct crew *crew_find(struct diagnosis *diagnosis, const struct hk_recor
 		    crew->size == row->size)
 			return crew;
 	}
-	diagnosis->crews = run_grow(diagnosis->crews, diagnosis->ncrews + 1,
-				    sizeof(*diagnosis->crews));
+	diagnosis->crews =
+		run_grow(diagnosis->crews, diagnosis->ncrews + 1, sizeof(*diagnosis->crews));
 	struct crew *crew = &diagnosis->crews[diagnosis->ncrews++];
 	*crew = (struct crew){ .context = row->context, .first = row->first, .size = row->size };
 	crew->seats = run_grow(NULL, row->size, sizeof(*crew->seats));
@@ -151,7 +151,7 @@ static enum chain_end seat_end(const struct crew *crew, uint32_t seat, uint64_t 
 	if (!at->row)
 		return CHAIN_MISSING;
 	return number > at->row->called || (number && !row_is_busy(at->row)) ? CHAIN_ABSENT
-									      : CHAIN_STILL;
+									     : CHAIN_STILL;
 }
 
 uint32_t chain_follow(const struct crew *crew, uint32_t from, uint32_t *seats_out, uint32_t room,
@@ -248,9 +248,9 @@ static int crew_compare(const void *a, const void *b)
 
 void diagnose(const struct rank_seen *at, size_t count, struct diagnosis *diagnosis_out)
 {
-	static bool (*const looks[])(const struct crew *, struct finding *) = {
-		diagnose_mismatch, diagnose_gone, diagnose_failed, diagnose_behind
-	};
+	static bool (*const looks[])(const struct crew *,
+				     struct finding *) = { diagnose_mismatch, diagnose_gone,
+							   diagnose_failed, diagnose_behind };
 	struct finding *finding = &diagnosis_out->finding;
 
 	*diagnosis_out = (struct diagnosis){ 0 };

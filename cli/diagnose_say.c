@@ -226,7 +226,7 @@ bool diagnose_failed(const struct crew *crew, struct finding *finding)
 struct blame {
 	uint32_t seat;
 	enum chain_end end;
-	uint64_t number;	  /* that they wait in */
+	uint64_t number;	    /* that they wait in */
 	const struct seat *witness; /* who waits for the longest */
 	double since;
 	size_t waiting;
@@ -322,7 +322,8 @@ static void say_end(struct text *text, const struct crew *crew, const struct bla
 	if (blame->end == CHAIN_ABSENT) {
 		text_add(text, ": it has not called ");
 		text_add_operation(text, crew, blame);
-		text_add(text, row_is_busy(seat->row) ? "; it is in %llu" : "; its last one was %llu",
+		text_add(text,
+			 row_is_busy(seat->row) ? "; it is in %llu" : "; its last one was %llu",
 			 (unsigned long long)seat->row->called);
 		text_add_idle(text, seat, blame->since);
 	} else if (blame->end == CHAIN_STILL) {
@@ -397,8 +398,7 @@ bool diagnose_gone(const struct crew *crew, struct finding *finding)
 			text_add(text, "hocket run");
 		else
 			text_add(text, "rank %u", gone->by);
-		const struct rank_seen *by =
-			records_find_rank(crew->ranks, crew->nranks, gone->by);
+		const struct rank_seen *by = records_find_rank(crew->ranks, crew->nranks, gone->by);
 		if (by) {
 			text_add(text, " at ");
 			text_add_clock(text, record_unix_ns(by->record, gone->since_ns));

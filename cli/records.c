@@ -85,7 +85,8 @@ size_t records_run(const struct rank_seen *at, size_t count)
 void records_sort(struct records *records)
 {
 	size_t left = records->count;
-	struct rank_seen *sorted = run_grow(NULL, records->count + 1, sizeof(*sorted)), *to = sorted;
+	struct rank_seen *sorted = run_grow(NULL, records->count + 1, sizeof(*sorted)),
+			 *to = sorted;
 
 	if (records->count)
 		qsort(records->at, records->count, sizeof(*records->at), compare);

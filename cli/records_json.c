@@ -138,8 +138,9 @@ void ranks_print_json(FILE *file, const struct rank_seen *at, size_t count,
 		rank_rates(&at[i], &rates);
 		fprintf(file, "%s\n  {\"rank\": %u, \"host\": ", i ? "," : "", record->rank);
 		cli_json_string(file, record->host);
-		fprintf(file, ", \"pid\": %d, \"operations\": %llu, \"bytes\": %llu", (int)at[i].pid,
-			(unsigned long long)rates.operations, (unsigned long long)rates.bytes);
+		fprintf(file, ", \"pid\": %d, \"operations\": %llu, \"bytes\": %llu",
+			(int)at[i].pid, (unsigned long long)rates.operations,
+			(unsigned long long)rates.bytes);
 		if (at[i].state)
 			fprintf(file, ", \"state\": \"%s\"", rank_state_name(at[i].state));
 		if (at[i].before)

@@ -22,7 +22,7 @@ enum {
 	COLS
 };
 
-static const char *const titles[COLS] = { "rank",   "host",	 "pid",	 "state",     "ops/s",
+static const char *const titles[COLS] = { "rank", "host",      "pid",  "state",	    "ops/s",
 					  "GB/s", "operation", "step", "waits for", "for" };
 
 /* "lane 0 3/14 recv": the first lane that waits. */

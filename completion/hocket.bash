@@ -10,7 +10,7 @@ _hocket()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words='plan check list run bench fabric probe sim explain trace --help --version'
+		words='plan check list run bench fabric probe sim explain trace doctor top --help --version'
 	elif [[ $prev == -a || $prev == --algo ]]; then
 		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
 			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
@@ -52,9 +52,11 @@ _hocket()
 	elif [[ $command == trace && $prev =~ ^(-o|--output)$ ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command == doctor && $prev == --run || $command == top && $prev == --interval ]]; then
+		return
 	elif [[ $command == trace && $prev == --max-events ]]; then
 		return
-	elif [[ $command == run && $prev == --hosts ]]; then
+	elif [[ $command =~ ^(run|top)$ && $prev == --hosts ]]; then
 		words=$(compgen -A hostname)
 	elif [[ $command == run && $prev == --join ]]; then
 		return
@@ -66,6 +68,11 @@ _hocket()
 	elif [[ $command == run || $command == trace ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -A command -A file -- "$cur")
+	elif [[ $command == doctor ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command == top ]]; then
+		return
 	elif [[ $command == fabric ]]; then
 		((COMP_CWORD > 2)) || words='list show check discover'
 	elif [[ $command == probe ]]; then

@@ -55,14 +55,14 @@ static uint32_t readers_of(const struct hk__program *program, struct hk__lane_st
 		if (!hk__chan_lent(to[i]))
 			continue;
 		if (count < room)
-			stands_out[count] = (struct hk__lane_stand){
-				.lane = to[i]->spec.key.from_lane,
-				.slice = program->nslices,
-				.slices = program->nslices,
-				.op = HK_OP_NOP,
-				.waits = HK__LANE_READER,
-				.rank = rank_of(program, to[i]->spec.key.peer)
-			};
+			stands_out[count] =
+				(struct hk__lane_stand){ .lane = to[i]->spec.key.from_lane,
+							 .slice = program->nslices,
+							 .slices = program->nslices,
+							 .op = HK_OP_NOP,
+							 .waits = HK__LANE_READER,
+							 .rank = rank_of(program,
+									 to[i]->spec.key.peer) };
 		count++;
 	}
 	return count;

@@ -30,9 +30,9 @@ static const char *const waits[] = { [HK_RECORD_READY] = "nothing",
 				     [HK_RECORD_ROOM] = "room",
 				     [HK_RECORD_LANE] = "lane",
 				     [HK_RECORD_READER] = "reader" };
-static const char *const ends[] = { [HK_RECORD_LEFT] = "left",
-				    [HK_RECORD_LOST] = "lost",
-				    [HK_RECORD_DEAD] = "dead" };
+static const char *const ends[] = {
+	[HK_RECORD_LEFT] = "left", [HK_RECORD_LOST] = "lost", [HK_RECORD_DEAD] = "dead"
+};
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 

@@ -38,8 +38,8 @@ static void print_head(FILE *file, const struct hk_record *record)
 
 	if (gmtime_r(&seconds, &utc))
 		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	fprintf(file, "{\n\"format\": \"hocket-record\",\n\"version\": %u,\n\"run\": ",
-		record->version);
+	fprintf(file,
+		"{\n\"format\": \"hocket-record\",\n\"version\": %u,\n\"run\": ", record->version);
 	print_text(file, record->run);
 	fprintf(file, ",\n\"rank\": %u,\n\"size\": %u,\n\"host\": ", record->rank, record->size);
 	print_text(file, record->host);
@@ -59,8 +59,7 @@ static void print_head(FILE *file, const struct hk_record *record)
 	for (uint32_t i = 0; i < record->ngone && i < HK_RECORD_GONE; i++) {
 		const struct hk_record_gone *gone = &record->gone[i];
 
-		fprintf(file,
-			"%s\n{\"rank\": %u, \"how\": \"%s\", \"since_ns\": %" PRIu64 ", ",
+		fprintf(file, "%s\n{\"rank\": %u, \"how\": \"%s\", \"since_ns\": %" PRIu64 ", ",
 			i ? "," : "", gone->rank, hk__record_end_name(gone->how), gone->since_ns);
 		print_rank(file, "by", gone->by);
 		fprintf(file, ", \"why\": ");

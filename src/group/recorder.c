@@ -70,8 +70,7 @@ static bool recorder_map(struct hk__recorder *recorder)
 	recorder->fd = memfd_create(HK_RECORD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (recorder->fd < 0)
 		return false;
-	if (fchmod(recorder->fd, 0600) != 0 ||
-	    ftruncate(recorder->fd, (off_t)recorder->bytes) != 0)
+	if (fchmod(recorder->fd, 0600) != 0 || ftruncate(recorder->fd, (off_t)recorder->bytes) != 0)
 		return false;
 	void *at = mmap(NULL, recorder->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, recorder->fd, 0);
 	if (at == MAP_FAILED)
@@ -675,13 +674,13 @@ static void gone_fill(const struct hk__health *health, struct hk_record *record)
 	for (uint32_t i = 0; i < record->ngone && i < HK_RECORD_GONE; i++) {
 		const struct hk__gone *gone = hk__array_at(&health->gone, i);
 
-		record->gone[i] = (struct hk_record_gone){
-			.rank = gone->rank,
-			.how = health->states[gone->rank] == HK__PEER_DEAD ? HK_RECORD_DEAD
-									    : HK_RECORD_LOST,
-			.by = gone->by,
-			.since_ns = gone->since
-		};
+		record->gone[i] =
+			(struct hk_record_gone){ .rank = gone->rank,
+						 .how = health->states[gone->rank] == HK__PEER_DEAD
+								? HK_RECORD_DEAD
+								: HK_RECORD_LOST,
+						 .by = gone->by,
+						 .since_ns = gone->since };
 		text_set(record->gone[i].why, sizeof(record->gone[i].why), gone->why);
 	}
 	seq_end(&record->seq);
