@@ -309,7 +309,8 @@ static enum hk_status record_read(const struct hk__env *env, struct hk__record_e
 	if (i == 3)
 		return hk__env_wrong(env, "HOCKET_RECORD", "on, live or off is needed");
 	if (kib_text && !hk__env_parse(kib_text, 32, 65536, &kib))
-		return hk__env_wrong(env, "HOCKET_RECORD_KIB", "a number from 32 to 65536 is needed");
+		return hk__env_wrong(env, "HOCKET_RECORD_KIB",
+				     "a number from 32 to 65536 is needed");
 	record->record = (enum hk__record)i;
 	record->kib = (uint32_t)kib;
 	record->dir[0] = '\0';
