@@ -46,7 +46,7 @@ struct trace {
 #define TRACE_RECORDS_MAX 1000000u
 
 /* Reads all files of a folder. CLI_DONE, or what to exit with; it has been said. */
-int trace_read(struct trace *trace, const char *dir);
+int trace_read(struct trace *trace, const char *path);
 void trace_fini(struct trace *trace);
 /* Fills in what is known of all together: arrows, clocks. */
 int trace_match(struct trace *trace);

@@ -171,14 +171,14 @@ int trace_read(struct trace *trace, const char *path)
 			result = trace_read_file(trace, dirfd(dir), entry->d_name);
 	}
 	closedir(dir);
-	if (result == CLI_DONE && !trace->nranks)
-		result = cli_wrong("trace", "no rank has written anything: does the command make a "
-					    "group with this version of Hocket?");
-	if (result == CLI_DONE) {
-		trace_number(trace);
-		trace_trim(trace);
-	}
-	return result;
+	if (result != CLI_DONE)
+		return result;
+	if (!trace->nranks)
+		return cli_wrong("trace", "no rank has written anything: does the command make a "
+					  "group with this version of Hocket?");
+	trace_number(trace);
+	trace_trim(trace);
+	return CLI_DONE;
 }
 
 void trace_fini(struct trace *trace)

@@ -125,7 +125,7 @@ struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir,
 	void *at = NULL;
 	int error = trace ? file_open(world, dir, room, &at) : ENOMEM;
 
-	if (error) {
+	if (error || !at) {
 		hk__mem_free(world->alloc, trace, 1, sizeof(*trace));
 		hk__log("rank %u: nothing is traced: HOCKET_TRACE is %s: %s", world->rank, dir,
 			strerrordesc_np(error));

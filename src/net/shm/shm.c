@@ -2,6 +2,7 @@
 /* shm.c - the net in shared memory: segments, waking and sleeping. */
 #include "net/shm/inside.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
@@ -13,13 +14,16 @@
 
 enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out)
 {
+	if (bytes < sizeof(struct shm_header))
+		return HK_EINVAL;
 	int fd = memfd_create("hocket", MFD_CLOEXEC);
-
 	if (fd < 0)
 		return HK_EIO;
-	if (bytes < sizeof(struct shm_header) || ftruncate(fd, (off_t)bytes) != 0) {
+	while (ftruncate(fd, (off_t)bytes) != 0) {
+		if (errno == EINTR)
+			continue;
 		close(fd);
-		return bytes < sizeof(struct shm_header) ? HK_EINVAL : HK_EIO;
+		return HK_EIO;
 	}
 	*fd_out = fd;
 	return HK_OK;
