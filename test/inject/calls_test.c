@@ -345,20 +345,20 @@ static void run_all(struct run *run, double seconds)
 
 TEST(shm)
 {
-	run_all(&(struct run){ .name = "shm", .n = 3, .net = "shm" }, 8);
+	run_all(&(struct run){ .name = "shm", .n = 3, .net = "shm" }, 6);
 }
 
 TEST(tcp)
 {
-	run_all(&(struct run){ .name = "tcp", .n = 2, .net = "tcp" }, 8);
+	run_all(&(struct run){ .name = "tcp", .n = 2, .net = "tcp" }, 6);
 }
 
 TEST(both)
 {
-	run_all(&(struct run){ .name = "both", .n = 3, .net = "auto", .hosts = true }, 8);
+	run_all(&(struct run){ .name = "both", .n = 3, .net = "auto", .hosts = true }, 6);
 }
 
 TEST(progress)
 {
-	run_all(&(struct run){ .name = "progress", .n = 2, .net = "shm", .progress = true }, 6);
+	run_all(&(struct run){ .name = "progress", .n = 2, .net = "shm", .progress = true }, 5);
 }

@@ -314,7 +314,7 @@ static void joiners_try(bool hosts)
 	uint64_t count = 0;
 
 	for (uint32_t who = 0; who < 2; who++) {
-		for (uint64_t at = 1; joiners_run(who, at, hosts); at += inject_fully() ? 1 : 11)
+		for (uint64_t at = 1; joiners_run(who, at, hosts); at += inject_fully() ? 1 : 29)
 			count++;
 		CHECK_EQ(fds_open(), before);
 	}
