@@ -313,6 +313,8 @@ static void joiners_try(bool hosts)
 	unsigned before = fds_open();
 	uint64_t count = 0;
 
+	CHECK_EQ(setenv("HOCKET_LOG", "off", 1), 0);
+
 	for (uint32_t who = 0; who < 2; who++) {
 		for (uint64_t at = 1; joiners_run(who, at, hosts); at += inject_fully() ? 1 : 29)
 			count++;
