@@ -9,12 +9,10 @@
 #define SEAL_KEY_RECORDS (UINT64_C(1) << 19)
 #define SEAL_SPACE (2 * HK__SEAL_MAX)
 
-_Static_assert(HK__KEY_BYTES == crypto_aead_aes256gcm_KEYBYTES &&
-		       HK__KEY_BYTES == crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
-	       "keys fit");
-_Static_assert(HK__SEAL_TAG == crypto_aead_aes256gcm_ABYTES &&
-		       HK__SEAL_TAG == crypto_aead_xchacha20poly1305_ietf_ABYTES,
-	       "tags fit");
+_Static_assert(HK__KEY_BYTES == crypto_aead_aes256gcm_KEYBYTES, "keys of one cipher fit");
+_Static_assert(HK__KEY_BYTES == crypto_aead_xchacha20poly1305_ietf_KEYBYTES, "and of the other");
+_Static_assert(HK__SEAL_TAG == crypto_aead_aes256gcm_ABYTES, "tags of one cipher fit");
+_Static_assert(HK__SEAL_TAG == crypto_aead_xchacha20poly1305_ietf_ABYTES, "and of the other");
 
 /* One direction. */
 struct way {

@@ -342,7 +342,7 @@ uint64_t hk__tcp_peer_timers(struct tcp *tcp, uint64_t now);
 void hk__tcp_peer_report(struct tcp *tcp);
 /* A link is up: what was said before. */
 void hk__tcp_peer_greet(struct tcp_link *link);
-void hk__tcp_tell(struct hk_net *net, const void *note, uint32_t len);
+void hk__tcp_tell(struct hk_net *net, const void *bytes, uint32_t len);
 void hk__tcp_look_after(struct hk_net *net);
 void hk__tcp_peers_free(struct tcp *tcp);
 
