@@ -140,6 +140,7 @@ void hk__gate_destroy(struct hk__gate *gate)
 {
 	if (!gate)
 		return;
+	hk__strangers_end(&gate->turned_away, gate->spec.who);
 	for (uint32_t i = 0; i < gate->nvisitors; i++)
 		if (gate->visitors[i].fd >= 0)
 			close(gate->visitors[i].fd);
@@ -364,8 +365,13 @@ static bool stranger_read(struct hk__gate *gate, struct visitor *visitor)
 	if (got < 0 && moved_by_errno() == MOVED_LATER)
 		return false;
 	if (got <= 0) {
-		stranger_end(gate, visitor,
-			     visitor->in_len ? "it hung up" : "it came and left without a word");
+		if (visitor->in_len) {
+			stranger_end(gate, visitor, "it hung up");
+			return false;
+		}
+		gate->strangers++;
+		hk__stranger_left(&gate->turned_away, &visitor->origin);
+		visitor_close(gate, visitor);
 		return false;
 	}
 	visitor->in_len += (size_t)got;
@@ -381,6 +387,7 @@ static bool stranger_read(struct hk__gate *gate, struct visitor *visitor)
 		return false;
 	}
 	visitor->proved = true;
+	hk__stranger_proved(&gate->turned_away, &visitor->origin);
 	gate->nstrangers--;
 	gate_open(gate);
 	/* That it cannot be written will be seen as an event of its line. */

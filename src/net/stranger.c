@@ -44,14 +44,24 @@ static void origin_text(const struct hk__origin *origin, char *text, size_t size
 		(void)snprintf(text, size, "somebody");
 }
 
+/* Where it is; count: nowhere. */
+static uint32_t origins_find(const struct hk__origin *origins, uint32_t count,
+			     const struct hk__origin *origin)
+{
+	uint32_t i = 0;
+
+	while (i < count && memcmp(&origins[i], origin, sizeof(*origin)) != 0)
+		i++;
+	return i;
+}
+
 void hk__stranger_note(struct hk__strangers *strangers, const struct hk__origin *origin,
 		       const char *who, const char *what)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	for (uint32_t i = 0; i < strangers->count; i++)
-		if (memcmp(&strangers->from[i], origin, sizeof(*origin)) == 0)
-			return;
+	if (origins_find(strangers->from, strangers->count, origin) < strangers->count)
+		return;
 	if (strangers->count == HK__STRANGERS_MAX) {
 		if (!strangers->full)
 			hk__log("%s turned others away, of more than %u addresses: no more of "
@@ -63,4 +73,28 @@ void hk__stranger_note(struct hk__strangers *strangers, const struct hk__origin 
 	strangers->from[strangers->count++] = *origin;
 	origin_text(origin, text, sizeof(text));
 	hk__log("%s turned %s away: %s", who, text, what);
+}
+
+void hk__stranger_left(struct hk__strangers *strangers, const struct hk__origin *origin)
+{
+	uint32_t n = strangers->nsilent;
+
+	if (n < HK__SILENT_MAX && origins_find(strangers->silent, n, origin) == n)
+		strangers->silent[strangers->nsilent++] = *origin;
+}
+
+void hk__stranger_proved(struct hk__strangers *strangers, const struct hk__origin *origin)
+{
+	uint32_t i = origins_find(strangers->silent, strangers->nsilent, origin);
+
+	if (i < strangers->nsilent)
+		strangers->silent[i] = strangers->silent[--strangers->nsilent];
+}
+
+void hk__strangers_end(struct hk__strangers *strangers, const char *who)
+{
+	for (uint32_t i = 0; i < strangers->nsilent; i++)
+		hk__stranger_note(strangers, &strangers->silent[i], who,
+				  "it came and left without a word");
+	strangers->nsilent = 0;
 }

@@ -76,6 +76,14 @@ static uint32_t greet_flags(const struct tcp *tcp)
 	return WIRE_ENCRYPT | (hk__seal_has_aes() ? WIRE_AES : 0);
 }
 
+#define WHO_MAX 32
+
+static const char *greet_who(const struct tcp *tcp, char who_out[WHO_MAX])
+{
+	(void)snprintf(who_out, WHO_MAX, "rank %u", tcp->base.rank);
+	return who_out;
+}
+
 /* ---- beginning and end ---- */
 
 static enum hk_status greet_start(struct tcp *tcp, int fd, enum greet_stage stage,
@@ -133,11 +141,29 @@ void hk__tcp_greet_sweep(struct tcp *tcp)
 	}
 }
 
+/* Who left without a word is named now, unless it is a host of the job's. */
+static void strangers_end(struct tcp *tcp)
+{
+	const struct hk_tcp_spec *spec = &tcp->spec;
+	struct sockaddr_storage addr;
+	char who[WHO_MAX];
+	socklen_t len;
+
+	for (uint32_t r = 0; tcp->strangers.nsilent && spec->address && r < tcp->base.n; r++) {
+		if (spec->address(spec->ctx, r, &addr, &len) != HK_OK)
+			continue;
+		struct hk__origin origin = hk__origin_of(&addr);
+		hk__stranger_proved(&tcp->strangers, &origin);
+	}
+	hk__strangers_end(&tcp->strangers, greet_who(tcp, who));
+}
+
 void hk__tcp_greet_end_all(struct tcp *tcp)
 {
 	while (tcp->greets)
 		greet_end(tcp, tcp->greets, false);
 	hk__tcp_greet_sweep(tcp);
+	strangers_end(tcp);
 }
 
 /* ---- who connects ---- */
@@ -251,11 +277,10 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 /* Somebody has to go who had no proof. */
 static void stranger_note(struct tcp *tcp, const struct tcp_greet *greet, const char *what)
 {
-	char who[32];
+	char who[WHO_MAX];
 
 	tcp->refused++;
-	(void)snprintf(who, sizeof(who), "rank %u", tcp->base.rank);
-	hk__stranger_note(&tcp->strangers, &greet->origin, who, what);
+	hk__stranger_note(&tcp->strangers, &greet->origin, greet_who(tcp, who), what);
 	hk__why(&tcp->base.why, HK_EDENIED, "%s turned %s away: %s", who, greet->where, what);
 }
 
@@ -581,6 +606,23 @@ static bool greet_connected(struct tcp *tcp, struct tcp_greet *greet)
 	return true;
 }
 
+static void greet_hung_up(struct tcp *tcp, struct tcp_greet *greet)
+{
+	bool silent = !greet->link && !greet->in_len;
+
+	/* A rank that has come to its end meanwhile, or could not wait, leaves so too. */
+	if (silent && greet->stage != GREET_PROBED) {
+		tcp->refused++;
+		hk__stranger_left(&tcp->strangers, &greet->origin);
+		greet_end(tcp, greet, false);
+		return;
+	}
+	greet_refuse(tcp, greet,
+		     greet->stage == GREET_ANSWER
+			     ? "it hung up when it was given a proof: another key?"
+			     : "it hung up");
+}
+
 void hk__tcp_greet_move(struct tcp *tcp, struct tcp_greet *greet)
 {
 	if (greet->fd < 0 || (greet->stage == GREET_CONNECT && !greet_connected(tcp, greet)))
@@ -593,11 +635,7 @@ void hk__tcp_greet_move(struct tcp *tcp, struct tcp_greet *greet)
 		if (got < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (got <= 0) {
-			greet_refuse(tcp, greet,
-				     greet->stage == GREET_ANSWER
-					     ? "it hung up when it was given a proof: another key?"
-				     : greet->in_len ? "it hung up"
-						     : "it came and left without a word");
+			greet_hung_up(tcp, greet);
 			return;
 		}
 		greet->in_len += (uint32_t)got;
