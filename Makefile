@@ -7,11 +7,9 @@ DESTDIR ?=
 # How many things at once: make JOBS=1 (make's own -j does not reach CMake).
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
-# Of make soak: where to begin, how many swarms (0: as many as SECONDS allow).
+# Of make soak and make test-kill: where to begin; how many RUNS they are told themselves.
 SEED ?= $(shell date +%s)
-RUNS ?= 0
 SECONDS ?= 600
-RUNS ?= 300
 
 SOURCES = $(shell find src cli test fuzz bench examples -name '*.c')
 
@@ -124,10 +122,13 @@ soak: ## random faults in virtual time; SEED=... RUNS=... SECONDS=600, WHOLE=1: 
 	@scripts/setup test
 	@$(call configure,default)
 	@$(call build,default) --target swarm_swarm swarm_kill swarm_recover swarm_hook
-	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(RUNS) $(SECONDS)
+	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(or $(RUNS),0) $(SECONDS)
+
 test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... DOCS=1
+	@scripts/setup test
+	@$(call configure,default)
 	@$(call build,default) --target kill_rank
-	@test/kill/drive build --runs $(RUNS) $(if $(SEED),--seed $(SEED)) --strict \
+	@test/kill/drive build --runs $(or $(RUNS),300) --seed $(SEED) --strict \
 		$(if $(DOCS),--docs docs/RELIABILITY.md)
 
 test-launchers: ## srun and both mpirun start a program
@@ -159,6 +160,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
-	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-launchers test-sim test-simgrid startup soak
-	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-launchers test-sim test-simgrid startup
-	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-inject test-launchers test-sim test-simgrid startup
+	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
+	test-launchers test-sim test-simgrid startup soak
