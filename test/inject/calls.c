@@ -130,6 +130,13 @@ WRAP(ssize_t, readlink, (const char *path, char *to, size_t size), (path, to, si
 WRAP(int, madvise, (void *at, size_t len, int advice), (at, len, advice), ENOMEM)
 WRAP(int, stat, (const char *path, struct stat *status), (path, status), ENOMEM)
 WRAP(int, fstat, (int fd, struct stat *status), (fd, status), ENOMEM)
+WRAP(int, fstatat, (int dir, const char *path, struct stat *status, int flags),
+     (dir, path, status, flags), ENOMEM)
+WRAP(int, mkdir, (const char *path, mode_t mode), (path, mode), ENOSPC)
+WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode), EIO)
+WRAP(int, renameat, (int from_dir, const char *from, int to_dir, const char *to),
+     (from_dir, from, to_dir, to), ENOSPC)
+WRAP(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), EIO)
 WRAP(int, getrlimit, (int what, struct rlimit *limit), (what, limit), EINVAL)
 WRAP(int, setrlimit, (int what, const struct rlimit *limit), (what, limit), EPERM)
 /* clang-format on */
@@ -196,6 +203,20 @@ int __wrap_open(const char *path, int flags, ...)
 	if (call_fails("open", ERRORS(EINTR, EMFILE, ENFILE, ENOMEM)))
 		return -1;
 	return __real_open(path, flags, mode);
+}
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (call_fails("openat", ERRORS(EINTR, EMFILE, ENOSPC)))
+		return -1;
+	return __real_openat(dir, path, flags, mode);
 }
 
 int __real_fcntl(int fd, int what, ...);

@@ -339,18 +339,42 @@ static void run_some(struct run *run, uint64_t most, double seconds, struct tall
 	}
 }
 
+/* Groups that fail write files, in a folder that goes in the end. */
+static void folder_make(char *path)
+{
+	CHECK(mkdtemp(path));
+	CHECK_EQ(setenv("HOCKET_RECORD", "on", 1), 0);
+	CHECK_EQ(setenv("HOCKET_RECORD_DIR", path, 1), 0);
+	CHECK_EQ(setenv("HOCKET_LOG", "off", 1), 0);
+}
+
+static void folder_remove(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	CHECK(dir);
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			CHECK_EQ(unlinkat(dirfd(dir), entry->d_name, 0), 0);
+	closedir(dir);
+	CHECK_EQ(rmdir(path), 0);
+}
+
 static void run_all(struct run *run, double seconds)
 {
+	char folder[] = "/tmp/hocket-calls-XXXXXX";
 	const char *one = getenv("HK_TEST_CALL"); /* N:VARIANT:RANK */
 	struct tally tally = { 0 };
 
-	CHECK_EQ(setenv("HOCKET_LOG", "off", 1), 0);
+	folder_make(folder);
 	run->results = world_shared(RANKS_MAX * sizeof(*run->results));
 	if (one) {
 		CHECK_EQ(sscanf(one, "%" SCNu64 ":%u:%u", &run->fail_at, &run->variant, &run->who),
 			 3);
 		CHECK(run->who < run->n);
 		run_once(run);
+		folder_remove(folder);
 		return;
 	}
 	run->fail_at = UINT64_MAX;
@@ -363,6 +387,7 @@ static void run_all(struct run *run, double seconds)
 	printf("%s: of about %" PRIu64 " calls of a rank %" PRIu64 " failed, and %" PRIu64
 	       " groups for it\n",
 	       run->name, most, tally.failed, tally.groups);
+	folder_remove(folder);
 	CHECK(tally.failed > 0);
 }
 
