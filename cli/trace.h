@@ -43,7 +43,7 @@ struct trace {
 };
 
 /* Records in all that go into one timeline: what viewers can bear. */
-#define TRACE_RECORDS_MAX 1000000u
+#define TRACE_RECORDS_MAX 500000u
 
 /* Reads all files of a folder. CLI_DONE, or what to exit with; it has been said. */
 int trace_read(struct trace *trace, const char *path);

@@ -85,6 +85,7 @@ struct run {
 	const char *net;
 	bool hosts; /* each rank on its own */
 	bool progress;
+	bool encrypt;
 	uint32_t who;
 	uint64_t fail_at;
 	uint32_t variant;
@@ -120,6 +121,7 @@ static void rank_work(const struct run *run, uint32_t rank, const struct hk_allo
 	opts.net = run->net;
 	opts.host = run->hosts ? hosts[rank] : NULL;
 	opts.progress = run->progress;
+	opts.encrypt = run->encrypt;
 	opts.timeout_ns = TIMEOUT;
 	opts.alloc = alloc;
 	result->status = hk_group_create(&opts, &result->why, &group);
@@ -399,6 +401,11 @@ TEST(shm)
 TEST(tcp)
 {
 	run_all(&(struct run){ .name = "tcp", .n = 2, .net = "tcp" }, 6);
+}
+
+TEST(encrypted)
+{
+	run_all(&(struct run){ .name = "encrypted", .n = 2, .net = "tcp", .encrypt = true }, 5);
 }
 
 TEST(both)
