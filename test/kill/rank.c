@@ -14,7 +14,8 @@
  *	wrong TIME what
  *	end TIME rounds R late NS fds F bytes B maps M tasks T
  *
- * MEMBERS are the group's, by the rank each began with: 0,1,3. `late` is the
+ * MEMBERS are the group's, by the rank each began with: 0,1,3 (4294967295: not
+ * known yet). `late` is the
  * longest that any call took beyond its deadline; what follows is what was not
  * given back: descriptors, memory, mappings and threads.
  */
@@ -155,8 +156,6 @@ static enum hk_status life_meet(struct life *life)
 	uint64_t own[2] = { life->first, life->number }, all[RANKS_MAX][2];
 	enum hk_status status;
 
-	for (uint32_t r = 0; r < life->work.n; r++)
-		life->members[r] = HK_NONE;
 	call_begin(life);
 	status = hk_allgather(life->work.group, own, all, 2, HK_TYPE_UINT64, NULL);
 	call_end(life);
@@ -170,27 +169,47 @@ static enum hk_status life_meet(struct life *life)
 	return HK_OK;
 }
 
+/*
+ * The members of a new group: those of the old one that are not lost. Where one was
+ * lost since they agreed it shows in their number; then nobody knows yet.
+ */
+static void life_count(struct life *life, struct hk_group *old)
+{
+	uint32_t lost[RANKS_MAX], nlost = hk_group_lost(old, lost, RANKS_MAX), n = 0;
+
+	for (uint32_t r = 0, next = 0; r < hk_group_size(old); r++) {
+		if (next < nlost && lost[next] == r)
+			next++;
+		else
+			life->members[n++] = life->members[r];
+	}
+	for (uint32_t r = 0; n != life->work.n && r < life->work.n; r++)
+		life->members[r] = HK_NONE;
+}
+
 static enum hk_status life_shrink(struct life *life)
 {
-	struct hk_group *group = NULL;
+	struct hk_group *old = life->work.group, *group = NULL;
 	enum hk_status status = HK_OK;
 	uint64_t value = life->first;
 
 	if (life->agrees) {
 		call_begin(life);
-		status = hk_group_agree(life->work.group, &value, NULL);
+		status = hk_group_agree(old, &value, NULL);
 		call_end(life);
 	}
 	if (status == HK_OK) {
 		call_begin(life);
-		status = hk_group_shrink(life->work.group, NULL, &group);
+		status = hk_group_shrink(old, NULL, &group);
 		call_end(life);
 	}
-	if (status != HK_OK)
-		say("out", "%d | %s", status, hk_group_why(life->work.group));
-	else
-		life_use(life, group);
-	return status;
+	if (status != HK_OK) {
+		say("out", "%d | %s", status, hk_group_why(old));
+		return status;
+	}
+	life_use(life, group);
+	life_count(life, old);
+	return HK_OK;
 }
 
 /* What failed is said; then those who are left make groups until one holds. */
