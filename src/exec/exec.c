@@ -674,6 +674,29 @@ const char *hk__program_algo_bytes(const struct hk__program *program)
 	return program->algo;
 }
 
+/* Who has still to read what it was lent, once each. */
+static uint32_t program_readers(const struct hk__program *program, uint32_t *ranks_out,
+				uint32_t room)
+{
+	uint32_t count = 0;
+
+	for (uint32_t l = 0; l < program->nlanes; l++) {
+		const struct bound_lane *lane = &program->lanes[l];
+
+		for (uint32_t i = 0; i < lane->nsteps && count < room; i++) {
+			uint32_t rank = lane->steps[i].step.to.rank, known = 0;
+
+			if (!lane->steps[i].to || !hk__chan_lent(lane->steps[i].to))
+				continue;
+			while (known < count && ranks_out[known] != rank)
+				known++;
+			if (known == count)
+				ranks_out[count++] = rank;
+		}
+	}
+	return count;
+}
+
 uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room)
 {
 	uint32_t count = 0;
@@ -689,12 +712,13 @@ uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_ou
 		if (hk__op_sends(step->op) && count < room)
 			ranks_out[count++] = step->to.rank;
 	}
-	return count;
+	return program->lanes_left ? count : program_readers(program, ranks_out, room);
 }
 
 void hk__program_describe(const struct hk__program *program, struct hk__text *text)
 {
 	const char *between = "";
+	uint32_t ranks[4];
 
 	for (uint32_t l = 0; l < program->nlanes; l++) {
 		const struct bound_lane *lane = &program->lanes[l];
@@ -711,6 +735,10 @@ void hk__program_describe(const struct hk__program *program, struct hk__text *te
 		hk__text_add(text, "), slice %u of %u", lane->slice, program->nslices);
 		between = "; ";
 	}
-	if (!*between)
-		hk__text_add(text, "all steps done, a peer has still to read");
+	if (*between)
+		return;
+	uint32_t count = program_readers(program, ranks, 4);
+	hk__text_add(text, "all steps done, but what was sent is still to be read");
+	for (uint32_t i = 0; i < count; i++)
+		hk__text_add(text, "%s rank %u", i ? "," : " by", ranks[i]);
 }
