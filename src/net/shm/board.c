@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,14 +62,14 @@ static bool process_look(uint32_t pid, char *state_out, uint64_t *start_out)
 	text[len] = '\0';
 	/* Its name, in brackets, may have any character. */
 	at = strrchr(text, ')');
-	if (!at || sscanf(at, ") %c", state_out) != 1)
+	if (!at || at[1] != ' ')
 		return false;
+	*state_out = at[2];
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
-	unsigned long long start;
-	if (!at || sscanf(at, "%llu", &start) != 1)
+	if (!at)
 		return false;
-	*start_out = start;
+	*start_out = strtoull(at, NULL, 10);
 	return true;
 }
 
