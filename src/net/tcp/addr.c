@@ -104,15 +104,19 @@ void hk__tcp_tune(int fd, uint64_t silence_ns)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
 }
 
-uint32_t hk__tcp_silent_ms(int fd)
+uint32_t hk__tcp_silent_ms(int fd, uint64_t silence_ns)
 {
+	uint32_t idle_ms = (uint32_t)seconds(silence_ns / 4) * 1000, quiet_ms;
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
-	    (!info.tcpi_unacked && !info.tcpi_probes))
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
 		return 0;
-	return info.tcpi_last_ack_recv ? info.tcpi_last_ack_recv : 1;
+	quiet_ms = hk__min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv);
+	/* Where this end has no way there any more, not even a probe is counted as sent. */
+	if (!info.tcpi_unacked && !info.tcpi_probes && quiet_ms < 2 * idle_ms)
+		return 0;
+	return quiet_ms ? quiet_ms : 1;
 }
 
 static bool connect_from(const struct tcp *tcp, int fd, int family)

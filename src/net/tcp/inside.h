@@ -267,8 +267,8 @@ enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
 /* silence_ns: of the host, until the connection ends. */
 void hk__tcp_tune(int fd, uint64_t silence_ns);
-/* How long what was sent is not acknowledged, at most; 0: all of it is. */
-uint32_t hk__tcp_silent_ms(int fd);
+/* How long its host has given no sign, where it should have; 0: all is well. */
+uint32_t hk__tcp_silent_ms(int fd, uint64_t silence_ns);
 /* What epoll(7) is to say about a descriptor; add: for the first time. */
 enum hk_status hk__tcp_watch(const struct tcp *tcp, int fd, uint32_t events,
 			     struct tcp_source *source, bool add);

@@ -206,14 +206,15 @@ static void link_look_after(struct tcp_link *link, uint64_t now)
 {
 	struct tcp *tcp = link->tcp;
 	uint64_t silence = tcp->spec.silence_ns;
-	uint64_t silent_ns = hk__tcp_silent_ms(link->fd) * UINT64_C(1000000);
+	uint64_t silent_ns = hk__tcp_silent_ms(link->fd, silence) * UINT64_C(1000000);
 
 	if (!silent_ns) {
 		link->silent_since = 0;
 		return;
 	}
-	if (!link->silent_since || now - silent_ns > link->silent_since)
-		link->silent_since = now;
+	/* A connection that is idle says that its host is there only now and then. */
+	if (!link->silent_since || now - silent_ns > link->silent_since + silence / 8)
+		link->silent_since = now - (silent_ns < silence / 4 ? silent_ns : silence / 4);
 	if (now - link->silent_since < silence / 2)
 		return;
 	hk__tcp_peer_probe(tcp, link->peer);
