@@ -37,12 +37,12 @@ struct hook_chan {
 
 static struct hook *hook_of(const struct hk_net *net)
 {
-	return (struct hook *)(uintptr_t)net;
+	return (struct hook *)net;
 }
 
 static struct hook_chan *hook_chan_of(const struct hk_chan *chan)
 {
-	return (struct hook_chan *)(uintptr_t)chan;
+	return (struct hook_chan *)chan;
 }
 
 static struct link *link_of(const struct hk_chan *chan)

@@ -2,6 +2,7 @@
 /* fiber.c - ucontext, and what the sanitizers want to know about it. */
 #include "net/sim/fiber.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -72,8 +73,11 @@ static void switch_end(struct hk__fiber *here, struct hk__fiber *home)
 
 static void fiber_main(uint32_t low, uint32_t high)
 {
-	struct hk__fiber *fiber = (struct hk__fiber *)((uintptr_t)low | (uintptr_t)high << 32);
+	const uint32_t halves[2] = { low, high }; /* contexts are given ints */
+	struct hk__fiber *fiber;
 
+	_Static_assert(sizeof(struct hk__fiber *) <= sizeof(halves), "a pointer in two halves");
+	memcpy(&fiber, halves, sizeof(struct hk__fiber *));
 	switch_end(fiber, fiber->spec.home);
 	fiber->spec.run(fiber->spec.ctx);
 	fiber->over = true;
@@ -95,7 +99,7 @@ static void fiber_unmap(struct hk__fiber *fiber)
 enum hk_status hk__fiber_create(const struct hk__fiber_spec *spec, struct hk__fiber **fiber_out)
 {
 	struct hk__fiber *fiber = hk__mem_zalloc(spec->alloc, 1, sizeof(*fiber));
-	uintptr_t at = (uintptr_t)fiber;
+	uint32_t halves[2] = { 0 };
 
 	if (!fiber)
 		return HK_ENOMEM;
@@ -112,8 +116,8 @@ enum hk_status hk__fiber_create(const struct hk__fiber_spec *spec, struct hk__fi
 	fiber->context.uc_stack.ss_sp = (char *)fiber->map + GUARD_BYTES;
 	fiber->context.uc_stack.ss_size = STACK_BYTES;
 	fiber->context.uc_link = NULL;
-	makecontext(&fiber->context, (void (*)(void))(void *)fiber_main, 2, (uint32_t)at,
-		    (uint32_t)((uint64_t)at >> 32));
+	memcpy(halves, &fiber, sizeof(struct hk__fiber *));
+	makecontext(&fiber->context, (void (*)(void))(void *)fiber_main, 2, halves[0], halves[1]);
 #ifdef FIBER_ASAN
 	fiber->bottom = fiber->context.uc_stack.ss_sp;
 	fiber->size = STACK_BYTES;

@@ -415,36 +415,35 @@ static void spec_fill(struct hk__simnet_spec *spec)
 	spec->alloc = spec->alloc ? spec->alloc : &hk__alloc_default;
 }
 
-enum hk_status hk__simnet_create(const struct hk__simnet_spec *given,
-				 struct hk__simnet **simnet_out)
+enum hk_status hk__simnet_create(const struct hk__simnet_spec *spec, struct hk__simnet **simnet_out)
 {
-	struct hk__simnet_spec spec = *given;
-	size_t pairs = (size_t)spec.n * spec.n;
+	struct hk__simnet_spec full = *spec;
+	size_t pairs = (size_t)spec->n * spec->n;
 
-	spec_fill(&spec);
-	if (spec.n == 0 || spec.n > HK__SIMNET_RANKS_MAX || shown)
+	spec_fill(&full);
+	if (full.n == 0 || full.n > HK__SIMNET_RANKS_MAX || shown)
 		return HK_EINVAL;
-	struct hk__simnet *simnet = hk__mem_zalloc(spec.alloc, 1, sizeof(*simnet));
+	struct hk__simnet *simnet = hk__mem_zalloc(full.alloc, 1, sizeof(*simnet));
 	if (!simnet)
 		return HK_ENOMEM;
-	*simnet = (struct hk__simnet){ .spec = spec,
-				       .alloc = spec.alloc,
+	*simnet = (struct hk__simnet){ .spec = full,
+				       .alloc = full.alloc,
 				       .now = START,
 				       .limit = NEVER,
-				       .random = spec.seed,
+				       .random = full.seed,
 				       .current = HK_NONE };
-	simnet->sides = hk__mem_zalloc(spec.alloc, pairs, sizeof(*simnet->sides));
-	simnet->epochs = hk__mem_zalloc(spec.alloc, pairs, sizeof(*simnet->epochs));
-	hk__array_init(&simnet->faults, spec.alloc, sizeof(struct sim_fault));
-	for (uint32_t r = 0; r < spec.n; r++) {
+	simnet->sides = hk__mem_zalloc(full.alloc, pairs, sizeof(*simnet->sides));
+	simnet->epochs = hk__mem_zalloc(full.alloc, pairs, sizeof(*simnet->epochs));
+	hk__array_init(&simnet->faults, full.alloc, sizeof(struct sim_fault));
+	for (uint32_t r = 0; r < full.n; r++) {
 		struct sim_rank *rank = &simnet->ranks[r];
 
 		*rank = (struct sim_rank){ .simnet = simnet,
 					   .rank = r,
-					   .host = spec.hosts ? spec.hosts[r] : 0,
+					   .host = full.hosts ? full.hosts[r] : 0,
 					   .kill_at = NEVER };
-		hk__array_init(&rank->stirs, spec.alloc, sizeof(uint64_t));
-		hk__array_init(&rank->mail, spec.alloc, sizeof(struct sim_mail));
+		hk__array_init(&rank->stirs, full.alloc, sizeof(uint64_t));
+		hk__array_init(&rank->mail, full.alloc, sizeof(struct sim_mail));
 	}
 	shown = simnet;
 	hk__clock_virtual = clock_read;
@@ -452,9 +451,9 @@ enum hk_status hk__simnet_create(const struct hk__simnet_spec *given,
 		hk__simnet_destroy(simnet);
 		return HK_ENOMEM;
 	}
-	for (uint32_t r = 0; spec.met && r < spec.n; r++)
-		for (uint32_t bit = 1; bit < spec.n; bit *= 2)
-			if ((r ^ bit) < spec.n)
+	for (uint32_t r = 0; full.met && r < full.n; r++)
+		for (uint32_t bit = 1; bit < full.n; bit *= 2)
+			if ((r ^ bit) < full.n)
 				side_of(simnet, r, r ^ bit)->linked = true;
 	simnet->pending_fails = hk__sim_draw(simnet, 2);
 	*simnet_out = simnet;
