@@ -92,56 +92,65 @@ const struct hk_record_gone *crew_gone(const struct crew *crew, uint32_t rank)
 
 /* ---- who waits for whom ---- */
 
+/* What has failed is in flight no more; of a file, that is what it is about. */
+bool seat_is_busy(const struct seat *seat)
+{
+	return seat->row && row_is_busy(seat->row) &&
+	       (seat->row->state == HK_RECORD_OPEN || !seat->seen->state);
+}
+
+/* Where it stands, if that was written of the operation it is in. */
+const struct hk_record_now *seat_now(const struct seat *seat)
+{
+	const struct hk_record_group *row = seat->row;
+
+	if (!seat_is_busy(seat) || !row->now.written_ns)
+		return NULL;
+	if (row->called > row->done)
+		return row->now.number == row->done + 1 ? &row->now : NULL;
+	return row->now.nmoves ? &row->now : NULL;
+}
+
 bool seat_is_stuck(const struct seat *seat)
 {
-	const struct hk_record_group *before;
+	const struct hk_record_now *now = seat_now(seat);
 
-	if (!seat->row || !row_is_busy(seat->row))
-		return false;
-	if (!seat->seen->before)
-		return seat->seen->state == 0; /* of a file: it was written because it was */
-	before = row_find(seat->seen->before, seat->row);
-	return before && before->done == seat->row->done && before->called == seat->row->called &&
-	       before->moves_done == seat->row->moves_done && row_is_busy(before);
+	if (!seat->seen || !seat->seen->state) /* of a file: it was written because it was */
+		return seat_is_busy(seat);
+	/* It stood there when it was looked at before. */
+	return now && seat->seen->before && now->stands_ns <= seat->seen->before->read_ns;
 }
 
 /* Who waits looks up now and then; who has not for long does not run. */
 bool seat_is_idle(const struct seat *seat)
 {
-	const struct hk_record_group *row = seat->row;
+	const struct hk_record_now *now = seat_now(seat);
 	uint64_t watch_ns = seat->seen->record->watch_ns;
 
 	if (seat->seen->state && strchr("TtZX", seat->seen->state))
 		return true;
-	return row->now.written_ns && row->now.number == row->done + 1 &&
-	       seat->seen->record->read_ns > row->now.written_ns + 4 * watch_ns + IDLE_NS;
+	return now && seat->seen->record->read_ns > now->written_ns + 4 * watch_ns + IDLE_NS;
 }
 
-/* The number of the collective that a seat is in; 0: none. */
-static uint64_t seat_number(const struct seat *seat)
+uint64_t seat_number(const struct seat *seat)
 {
-	return seat->row && seat->row->called > seat->row->done ? seat->row->done + 1 : 0;
+	return seat_is_busy(seat) && seat->row->called > seat->row->done ? seat->row->done + 1 : 0;
 }
 
 uint32_t seat_waits_for(const struct crew *crew, uint32_t seat)
 {
-	const struct hk_record_group *row = crew->seats[seat].row;
-	const struct hk_record_now *now;
+	const struct seat *at = &crew->seats[seat];
+	const struct hk_record_now *now = seat_now(at);
 
-	if (!row || !row_is_busy(row) || seat_is_idle(&crew->seats[seat]))
+	if (!now || seat_is_idle(at))
 		return HK_NONE;
-	now = &row->now;
-	/* What was written of an operation before says nothing of this one. */
-	if (row->called > row->done && now->number == row->done + 1) {
-		for (uint32_t i = 0; i < now->nlanes && i < HK_RECORD_LANES; i++)
-			if (now->lanes[i].peer < crew->size && now->lanes[i].peer != row->rank)
-				return now->lanes[i].peer;
-	}
-	if (row->moves_called > row->moves_done && now->nmoves && now->moves[0].peer < crew->size)
-		return now->moves[0].peer;
-	return HK_NONE;
+	for (uint32_t i = 0; now->number && i < now->nlanes && i < HK_RECORD_LANES; i++)
+		if (now->lanes[i].peer < crew->size && now->lanes[i].peer != seat)
+			return now->lanes[i].peer;
+	return now->nmoves && now->moves[0].peer < crew->size ? now->moves[0].peer : HK_NONE;
 }
 
+/* How it ends at a seat that waits for nobody; number: that it is waited for in. */
 static enum chain_end seat_end(const struct crew *crew, uint32_t seat, uint64_t number)
 {
 	const struct seat *at = &crew->seats[seat];
@@ -150,14 +159,13 @@ static enum chain_end seat_end(const struct crew *crew, uint32_t seat, uint64_t 
 		return CHAIN_GONE;
 	if (!at->row)
 		return CHAIN_MISSING;
-	return number > at->row->called || (number && !row_is_busy(at->row)) ? CHAIN_ABSENT
-									     : CHAIN_STILL;
+	return number > at->row->called || !seat_is_busy(at) ? CHAIN_ABSENT : CHAIN_STILL;
 }
 
 uint32_t chain_follow(const struct crew *crew, uint32_t from, uint32_t *seats_out, uint32_t room,
 		      enum chain_end *end_out)
 {
-	uint64_t number = seat_number(&crew->seats[from]);
+	uint64_t number = 0; /* of who waits for the seat */
 	uint32_t count = 0, seat = from;
 
 	while (count < room) {
@@ -170,9 +178,14 @@ uint32_t chain_follow(const struct crew *crew, uint32_t from, uint32_t *seats_ou
 		}
 		seats_out[count++] = seat;
 		uint32_t next = seat_waits_for(crew, seat);
-		/* Who is in an operation before that one is where all of this leads. */
-		if (next == HK_NONE || (crew->seats[seat].row->called < number && seat != from))
+		if (next == HK_NONE)
 			break;
+		number = seat_number(&crew->seats[seat]);
+		const struct hk_record_group *row = crew->seats[next].row;
+		if (row && number && row->done >= number) {
+			*end_out = CHAIN_SENT;
+			return count;
+		}
 		seat = next;
 	}
 	*end_out = seat_end(crew, seat, number);

@@ -232,48 +232,65 @@ struct blame {
 	size_t waiting;
 };
 
+/* Who waits, and for how long: the longest counts. */
+static void blame_hear(struct blame *blame, const struct seat *seat)
+{
+	const struct hk_record_now *now = seat_now(seat);
+	double since = now ? record_since(seat->seen->record, now->called_ns) : -1;
+
+	blame->waiting++;
+	if (now && now->number && since > blame->since) {
+		blame->since = since;
+		blame->witness = seat;
+		blame->number = now->number;
+	}
+}
+
 static bool blame_find(const struct crew *crew, struct blame *blame)
 {
 	uint32_t *votes = run_grow(NULL, crew->size, sizeof(*votes));
 	uint32_t *chain = run_grow(NULL, (size_t)crew->size + 1, sizeof(*chain));
 	uint32_t best = 0;
+	enum chain_end end;
 
 	*blame = (struct blame){ .seat = HK_NONE, .since = -1 };
 	memset(votes, 0, crew->size * sizeof(*votes));
 	for (uint32_t s = 0; s < crew->size; s++) {
-		const struct seat *seat = &crew->seats[s];
-		enum chain_end end;
-
-		if (!seat_is_stuck(seat))
+		if (!seat_is_stuck(&crew->seats[s]))
 			continue;
-		bool waits = seat_waits_for(crew, s) != HK_NONE;
-		blame->waiting += waits;
-		uint32_t last = chain[chain_follow(crew, s, chain, crew->size + 1, &end) - 1];
+		uint32_t count = chain_follow(crew, s, chain, crew->size + 1, &end);
+		uint32_t last = chain[count - 1];
+		/* What is said of it by one that waits says more than what it says itself. */
 		if (++votes[last] > best) {
 			best = votes[last];
+			if (blame->seat != last || count > 1)
+				blame->end = end;
 			blame->seat = last;
-			blame->end = end;
 		}
-		const struct hk_record_now *now = &seat->row->now;
-		double since = record_since(seat->seen->record, now->called_ns);
-		if (waits && now->number == seat->row->done + 1 && since > blame->since) {
-			blame->since = since;
-			blame->witness = seat;
-			blame->number = now->number;
-		}
+	}
+	for (uint32_t s = 0; s < crew->size && blame->seat != HK_NONE; s++)
+		if (s != blame->seat && seat_is_stuck(&crew->seats[s]) &&
+		    seat_waits_for(crew, s) != HK_NONE)
+			blame_hear(blame, &crew->seats[s]);
+	if (blame->seat != HK_NONE && !blame->witness && crew->seats[blame->seat].row) {
+		blame->number = seat_number(&crew->seats[blame->seat]);
+		blame->witness = &crew->seats[blame->seat];
 	}
 	free(votes);
 	free(chain);
 	return blame->seat != HK_NONE;
 }
 
-/* "operation 17, allreduce(4096 x fp32, sum)". */
-static void text_add_operation(struct text *text, const struct crew *crew,
-			       const struct blame *blame)
+/* "operation 17, allreduce(4096 x fp32, sum) by ring"; by: who has called it. */
+static void text_add_operation(struct text *text, const struct crew *crew, const struct seat *by,
+			       uint64_t number)
 {
-	text_add(text, "operation %llu", (unsigned long long)blame->number);
-	const struct hk_record_op *call =
-		blame->witness ? seat_call(blame->witness, blame->number) : NULL;
+	const struct hk_record_op *call = by && number ? seat_call(by, number) : NULL;
+
+	if (!number)
+		text_add(text, "sends and receives");
+	else
+		text_add(text, "operation %llu", (unsigned long long)number);
 	if (call) {
 		text_add(text, ", ");
 		text_add_call(text, call);
@@ -284,11 +301,11 @@ static void text_add_operation(struct text *text, const struct crew *crew,
 }
 
 /* Where the first lane of a rank stands that is in an operation. */
-static void text_add_step(struct text *text, const struct hk_record_group *row)
+static void text_add_step(struct text *text, const struct seat *seat)
 {
-	const struct hk_record_now *now = &row->now;
+	const struct hk_record_now *now = seat_now(seat);
 
-	if (now->number != row->done + 1 || !now->nlanes)
+	if (!now || !now->number || !now->nlanes)
 		return;
 	text_add(text, ", lane %u at step %u of %u, slice %u of %u", now->lanes[0].lane,
 		 now->lanes[0].step, now->lanes[0].steps, now->lanes[0].slice,
@@ -298,19 +315,32 @@ static void text_add_step(struct text *text, const struct hk_record_group *row)
 /* One that is in an operation and does not look after it, if that is so. */
 static bool text_add_idle(struct text *text, const struct seat *seat, double others_wait)
 {
-	const struct hk_record_group *row = seat->row;
 	/* Who waits in vain writes down soon where it stands. */
-	bool silent = row->now.number != row->done + 1 && others_wait > SILENT_S;
-	bool idle = row_is_busy(row) && (silent || seat_is_idle(seat));
+	bool silent = !seat_now(seat) && others_wait > SILENT_S;
+	bool idle = seat_is_busy(seat) && (silent || seat_is_idle(seat));
 
 	if (idle && seat->seen->state != 'T')
 		text_add(text, ", and does not run: it is stopped, or busy elsewhere");
 	return idle;
 }
 
+/* What it has come to, of one that has not called what the others wait in. */
+static void say_absent(struct text *text, const struct crew *crew, const struct blame *blame)
+{
+	const struct seat *seat = &crew->seats[blame->seat];
+	uint64_t own = seat_number(seat);
+
+	text_add(text, ": it has not called ");
+	text_add_operation(text, crew, blame->witness, blame->number);
+	text_add(text, own ? "; it is in %llu" : "; its last one was %llu",
+		 (unsigned long long)(own ? own : seat->row->called));
+	text_add_idle(text, seat, blame->since);
+}
+
 static void say_end(struct text *text, const struct crew *crew, const struct blame *blame)
 {
 	const struct seat *seat = &crew->seats[blame->seat];
+	bool later = seat->row && blame->number > seat->row->called;
 
 	text_add_who(text, crew, blame->seat);
 	if (seat->seen && seat->seen->state == 'T')
@@ -319,22 +349,22 @@ static void say_end(struct text *text, const struct crew *crew, const struct bla
 		text_add(text, " is behind, and there is no record of it");
 	else
 		text_add(text, " is behind");
-	if (blame->end == CHAIN_ABSENT) {
-		text_add(text, ": it has not called ");
-		text_add_operation(text, crew, blame);
-		text_add(text,
-			 row_is_busy(seat->row) ? "; it is in %llu" : "; its last one was %llu",
-			 (unsigned long long)seat->row->called);
-		text_add_idle(text, seat, blame->since);
-	} else if (blame->end == CHAIN_STILL) {
+	if (blame->end == CHAIN_ABSENT || (blame->end == CHAIN_STILL && later)) {
+		say_absent(text, crew, blame);
+	} else if (blame->end == CHAIN_STILL || blame->end == CHAIN_SENT) {
 		text_add(text, ": it is in ");
-		text_add_operation(text, crew, blame);
-		text_add_step(text, seat->row);
-		if (!text_add_idle(text, seat, blame->since))
+		text_add_operation(text, crew, seat, seat_number(seat));
+		text_add_step(text, seat);
+		if (blame->end == CHAIN_SENT)
+			text_add(text,
+				 ", and waits for rank %u, which is further: for what it sent, "
+				 "or has to read",
+				 crew->seats[seat_waits_for(crew, blame->seat)].rank);
+		else if (!text_add_idle(text, seat, blame->since))
 			text_add(text, ", and waits for nobody");
 	} else {
 		text_add(text, ": the others are in ");
-		text_add_operation(text, crew, blame);
+		text_add_operation(text, crew, blame->witness, blame->number);
 	}
 }
 
@@ -348,7 +378,7 @@ static void say_circle(struct text *text, const struct crew *crew, const struct 
 	for (uint32_t i = 0; i < count; i++)
 		text_add(text, "%s %u", i ? " ->" : "", crew->seats[chain[i]].rank);
 	text_add(text, ", in ");
-	text_add_operation(text, crew, blame);
+	text_add_operation(text, crew, blame->witness, blame->number);
 }
 
 bool diagnose_behind(const struct crew *crew, struct finding *finding)
@@ -362,7 +392,7 @@ bool diagnose_behind(const struct crew *crew, struct finding *finding)
 		say_circle(text, crew, &blame);
 	else
 		say_end(text, crew, &blame);
-	if (blame.since >= 0) {
+	if (blame.since >= 0 && blame.waiting) {
 		text_add(text, "; %zu %s for it since ", blame.waiting,
 			 blame.waiting == 1 ? "rank waits" : "ranks wait");
 		text_add_clock(text, record_unix_ns(blame.witness->seen->record,
@@ -409,7 +439,7 @@ bool diagnose_gone(const struct crew *crew, struct finding *finding)
 	struct blame blame;
 	if (blame_find(crew, &blame) && blame.witness) {
 		text_add(text, "; the others are in ");
-		text_add_operation(text, crew, &blame);
+		text_add_operation(text, crew, blame.witness, blame.number);
 		finding->number = blame.number;
 	}
 	finding->kind = FINDING_GONE;

@@ -149,6 +149,8 @@ uint64_t row_bytes(const struct hk_record *record, const struct hk_record_group 
 	if (!entries)
 		return row->bytes;
 	const struct hk_record_op *newest = hk_record_entry(record, row, entries - 1);
+	if (newest->kind == HK_RECORD_NONE)
+		return row->bytes;
 	uint64_t done = newest->kind == HK_RECORD_COLL ? row->done : row->moves_done;
 	return row->bytes + (done >= newest->first ? done + 1 - newest->first : 0) * newest->bytes;
 }

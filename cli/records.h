@@ -107,6 +107,7 @@ enum chain_end {
 	CHAIN_GONE,		/* it is dead, or lost */
 	CHAIN_ABSENT,		/* it has not called the operation */
 	CHAIN_STILL,		/* it has, and waits for nobody */
+	CHAIN_SENT,		/* it waits for what a rank has done that is further */
 	CHAIN_CIRCLE		/* it was on the way already */
 };
 
@@ -142,7 +143,13 @@ struct diagnosis {
 void diagnose(const struct rank_seen *at, size_t count, struct diagnosis *diagnosis_out);
 void diagnosis_fini(struct diagnosis *diagnosis);
 
-/* Whether a seat's oldest operation is not over, and does not go on. */
+/* Whether something of it is in flight, in a group that has not failed, or of a file. */
+bool seat_is_busy(const struct seat *seat);
+/* Where it stands in what is; NULL: not known. */
+const struct hk_record_now *seat_now(const struct seat *seat);
+/* The collective that it is in; 0: none. */
+uint64_t seat_number(const struct seat *seat);
+/* Whether its oldest operation is not over, and does not go on. */
 bool seat_is_stuck(const struct seat *seat);
 /* Whether one that is in an operation does not even look: it is stopped, or busy elsewhere. */
 bool seat_is_idle(const struct seat *seat);

@@ -77,11 +77,10 @@ static void print_lanes(FILE *file, const struct hk_record *record,
 /* Who is waited for, from this seat to the end. */
 static void print_chain(FILE *file, const struct crew *crew, uint32_t seat)
 {
-	static const char *const ends[] = { [CHAIN_MISSING] = "missing",
-					    [CHAIN_GONE] = "gone",
-					    [CHAIN_ABSENT] = "absent",
-					    [CHAIN_STILL] = "still",
-					    [CHAIN_CIRCLE] = "circle" };
+	static const char *const ends[] = {
+		[CHAIN_MISSING] = "missing", [CHAIN_GONE] = "gone", [CHAIN_ABSENT] = "absent",
+		[CHAIN_STILL] = "still",     [CHAIN_SENT] = "sent", [CHAIN_CIRCLE] = "circle"
+	};
 	uint32_t chain[64];
 	enum chain_end end;
 

@@ -26,12 +26,13 @@ static const char *const titles[COLS] = { "rank", "host",      "pid",  "state",	
 					  "GB/s", "operation", "step", "waits for", "for" };
 
 /* "lane 0 3/14 recv": the first lane that waits. */
-static void text_add_stand(struct text *text, const struct hk_record_group *row)
+static void text_add_stand(struct text *text, const struct seat *seat)
 {
-	const struct hk_record_now *now = &row->now;
-	const struct hk_record_lane *lane = &now->lanes[0];
+	const struct hk_record_now *now = seat_now(seat);
 
-	if (row->called > row->done && now->number == row->done + 1 && now->nlanes) {
+	if (now && now->number && now->nlanes) {
+		const struct hk_record_lane *lane = &now->lanes[0];
+
 		for (uint32_t i = 0; i < now->nlanes && i < HK_RECORD_LANES; i++) {
 			lane = &now->lanes[i];
 			if (lane->peer != HK_NONE)
@@ -52,6 +53,11 @@ static void text_add_doing(struct text *text, const struct seat *seat)
 	uint64_t number = row->called > row->done ? row->done + 1 : row->done;
 	const struct hk_record_op *entry = row_entry(seat->seen->record, row, number);
 
+	if (row->state == HK_RECORD_FAILED && seat->seen->state) {
+		text_add(text, "failed (%s) in %llu", hk_status_name((enum hk_status)row->status),
+			 (unsigned long long)row->called);
+		return;
+	}
 	if (row->called == row->done && row->moves_called > row->moves_done) {
 		text_add(text, "%llu sends and receives",
 			 (unsigned long long)(row->moves_called - row->moves_done));
@@ -82,14 +88,13 @@ static void cells_fill(const struct crew *crew, uint32_t s, struct text cells[CO
 	text_add(&cells[COL_OPS], "%.0f", rates.operations_s);
 	text_add(&cells[COL_RATE], "%.2f", rates.bytes_s / 1e9);
 	text_add_doing(&cells[COL_OPERATION], seat);
-	text_add_stand(&cells[COL_STEP], seat->row);
+	text_add_stand(&cells[COL_STEP], seat);
 	if (waits == HK_NONE)
 		text_add(&cells[COL_WAITS], "-");
 	else
 		text_add(&cells[COL_WAITS], "%u", crew->seats[waits].rank);
-	const struct hk_record_now *now = &seat->row->now;
-	bool stands = row_is_busy(seat->row) && now->number == seat->row->done + 1;
-	text_add_time(&cells[COL_SINCE], stands ? record_since(record, now->stands_ns) : -1);
+	const struct hk_record_now *now = seat_now(seat);
+	text_add_time(&cells[COL_SINCE], now ? record_since(record, now->stands_ns) : -1);
 }
 
 /* ---- tables ---- */
@@ -182,6 +187,8 @@ static const char *end_text(const struct crew *crew, uint32_t seat, enum chain_e
 		return "which has not called it";
 	case CHAIN_CIRCLE:
 		return "in a circle";
+	case CHAIN_SENT:
+		return "which waits for one that is further";
 	default:
 		return seat_is_idle(&crew->seats[seat]) ? "which does not run"
 							: "which waits for nobody";

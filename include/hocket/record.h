@@ -69,7 +69,8 @@ enum hk_record_end {
 /*
  * Operations that are alike and follow each other: the collectives `first` to
  * `last`, or so many sends or receives. The newest entry has no `last` yet: it
- * is the group's `called`, or `moves_called`. In a copy it is there.
+ * is the group's `called`, or `moves_called`. In a copy it is there, and entries
+ * that were written while it was made are HK_RECORD_NONE.
  */
 struct hk_record_op {
 	uint32_t seq;

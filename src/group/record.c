@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define RECORD_BYTES_MAX (64u << 20)
+#define RING_TRIES 4
 #define TRIES 1000 /* a writer that was stopped while it wrote stays so */
 
 /* ---- names ---- */
@@ -148,20 +149,34 @@ static void row_tame(struct hk_record_group *row)
 	}
 }
 
-/* Entries that were there before and after the ring was read, and the newest's end. */
+/* Entries that were there before and after the ring was read; the others are none. */
+static void ring_copy(struct hk_record_group *to, const struct hk_record_group *from, uint32_t ring)
+{
+	struct hk_record_op *copies = hk__record_ring(to);
+	uint64_t before = __atomic_load_n(&from->entries, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < ring; i++) {
+		piece_copy(&copies[i], &hk_record_ring(from)[i], sizeof(copies[i]));
+		entry_tame(&copies[i]);
+	}
+	uint64_t after = __atomic_load_n(&from->entries, __ATOMIC_ACQUIRE);
+	to->entries = before;
+	if (after == before)
+		return;
+	/* The newest was still open when it was read, and the one after the last is being filled. */
+	copies[(before + ring - 1) % ring].kind = HK_RECORD_NONE;
+	for (uint64_t i = before; i <= after && i < before + ring; i++)
+		copies[i % ring].kind = HK_RECORD_NONE;
+}
+
 static void row_copy(struct hk_record_group *to, const struct hk_record_group *from, uint32_t ring)
 {
-	const struct hk_record_op *entries = hk_record_ring(from);
-	uint32_t head = (uint32_t)offsetof(struct hk_record_group, called);
-
-	piece_copy(to, from, head);
+	piece_copy(to, from, offsetof(struct hk_record_group, called));
 	to->bytes = __atomic_load_n(&from->bytes, __ATOMIC_RELAXED);
-	to->entries = __atomic_load_n(&from->entries, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < ring; i++) {
-		struct hk_record_op *entry = &hk__record_ring(to)[i];
-
-		piece_copy(entry, &entries[i], sizeof(*entry));
-		entry_tame(entry);
+	for (int i = 0; i < RING_TRIES; i++) {
+		ring_copy(to, from, ring);
+		if (__atomic_load_n(&from->entries, __ATOMIC_RELAXED) == to->entries)
+			break;
 	}
 	to->seen_ns = __atomic_load_n(&from->seen_ns, __ATOMIC_RELAXED);
 	piece_copy(&to->now, &from->now, sizeof(to->now));
@@ -170,12 +185,12 @@ static void row_copy(struct hk_record_group *to, const struct hk_record_group *f
 	to->called = __atomic_load_n(&from->called, __ATOMIC_ACQUIRE);
 	to->moves_done = __atomic_load_n(&from->moves_done, __ATOMIC_RELAXED);
 	to->moves_called = __atomic_load_n(&from->moves_called, __ATOMIC_RELAXED);
-	/* It has gone on meanwhile: what its newest entry says belongs to a later one. */
-	if (__atomic_load_n(&from->entries, __ATOMIC_ACQUIRE) != to->entries)
-		to->entries = to->entries > 1 ? to->entries - 1 : 0;
-	else if (to->entries) {
+	if (to->entries) {
 		struct hk_record_op *entry = &hk__record_ring(to)[(to->entries - 1) % ring];
 
+		/* It has gone on since: what was called later belongs to another entry. */
+		if (__atomic_load_n(&from->entries, __ATOMIC_ACQUIRE) != to->entries)
+			entry->kind = HK_RECORD_NONE;
 		entry->last = entry->kind == HK_RECORD_COLL ? to->called : to->moves_called;
 	}
 	row_tame(to);
