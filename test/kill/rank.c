@@ -350,6 +350,8 @@ int main(int argc, char **argv)
 	} else {
 		life_use(&life, group);
 		life.first = life.work.rank;
+		for (uint32_t r = 0; r < life.work.n; r++)
+			life.members[r] = r;
 		if (!life_lead(&life, has(argc, argv, "mem")))
 			return 1;
 		life_end(&life);
