@@ -95,7 +95,7 @@ const struct hk_record_gone *crew_gone(const struct crew *crew, uint32_t rank)
 /* What has failed is in flight no more; of a file, that is what it is about. */
 bool seat_is_busy(const struct seat *seat)
 {
-	return seat->row && row_is_busy(seat->row) &&
+	return seat->seen && seat->row && row_is_busy(seat->row) &&
 	       (seat->row->state == HK_RECORD_OPEN || !seat->seen->state);
 }
 

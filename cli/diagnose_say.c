@@ -328,12 +328,12 @@ static bool text_add_idle(struct text *text, const struct seat *seat, double oth
 static void say_absent(struct text *text, const struct crew *crew, const struct blame *blame)
 {
 	const struct seat *seat = &crew->seats[blame->seat];
-	uint64_t own = seat_number(seat);
+	uint64_t own = seat_number(seat), last = seat->row ? seat->row->called : 0;
 
 	text_add(text, ": it has not called ");
 	text_add_operation(text, crew, blame->witness, blame->number);
 	text_add(text, own ? "; it is in %llu" : "; its last one was %llu",
-		 (unsigned long long)(own ? own : seat->row->called));
+		 (unsigned long long)(own ? own : last));
 	text_add_idle(text, seat, blame->since);
 }
 
@@ -461,7 +461,7 @@ bool diagnose_stopped(const struct rank_seen *at, size_t count, struct finding *
 	}
 	if (stopped) {
 		text_add_ranks(&finding->text, ranks, stopped);
-		text_add(&finding->text, " %s stopped; nobody waits in an operation",
+		text_add(&finding->text, " %s stopped; no other has waited for long",
 			 stopped == 1 ? "is" : "are");
 		finding->kind = FINDING_BEHIND;
 	}

@@ -13,6 +13,7 @@
 #include "run.h"
 #include "top.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -76,19 +77,29 @@ void top_tell(const struct records *records)
 
 /* ---- what is heard ---- */
 
+/* A number behind a blank; moves on behind it. */
+static bool answer_number(const char **at, uint64_t *number_out)
+{
+	char *end;
+
+	if ((*at)[0] != ' ' || !isdigit((unsigned char)(*at)[1]))
+		return false;
+	*number_out = strtoull(*at + 1, &end, 10);
+	*at = end;
+	return true;
+}
+
 /* One rank at *at; moves on behind it. False where that makes no sense. */
 static bool answer_rank(struct records *records, const char **at, const char *end)
 {
-	struct rank_seen seen = { 0 };
-	size_t now_len, before_len;
-	double between_ns;
-	int head = 0, pid;
+	struct rank_seen seen = { .state = (*at)[5] };
+	uint64_t pid, between_ns, now_len, before_len;
+	const char *now = *at + 6;
 
-	if (sscanf(*at, "rank %c %d %lf %zu %zu%n", &seen.state, &pid, &between_ns, &now_len,
-		   &before_len, &head) != 5 ||
-	    (*at)[head] != '\n')
+	if (!isalpha((unsigned char)seen.state) || !answer_number(&now, &pid) ||
+	    !answer_number(&now, &between_ns) || !answer_number(&now, &now_len) ||
+	    !answer_number(&now, &before_len) || *now++ != '\n')
 		return false;
-	const char *now = *at + head + 1;
 	if (now_len > (size_t)(end - now) || before_len > (size_t)(end - now) - now_len)
 		return false;
 	if (hk_record_parse(now, now_len, NULL, NULL, &seen.record) != HK_OK)
@@ -96,8 +107,8 @@ static bool answer_rank(struct records *records, const char **at, const char *en
 	if (before_len &&
 	    hk_record_parse(now + now_len, before_len, NULL, NULL, &seen.before) != HK_OK)
 		seen.before = NULL;
-	seen.pid = pid;
-	seen.between_s = between_ns / 1e9;
+	seen.pid = (pid_t)pid;
+	seen.between_s = (double)between_ns / 1e9;
 	records_add(records, &seen);
 	*at = now + now_len + before_len;
 	return true;

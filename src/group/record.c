@@ -65,16 +65,6 @@ struct owner {
 	size_t bytes;
 };
 
-struct hk_record_group *hk__record_row(struct hk_record *record, uint32_t i)
-{
-	return (struct hk_record_group *)hk_record_row(record, i);
-}
-
-struct hk_record_op *hk__record_ring(struct hk_record_group *row)
-{
-	return (struct hk_record_op *)hk_record_ring(row);
-}
-
 struct hk_record *hk__record_alloc(const struct hk_alloc *alloc, uint32_t rows, uint32_t ring)
 {
 	size_t row_bytes = sizeof(struct hk_record_group) + ring * sizeof(struct hk_record_op);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorder.c - what the flight recorder is told: groups, calls, where lanes
- * stand, and failures. Nothing here can fail a caller: without memory or a
- * descriptor there is no recorder, and without a row a group has no record.
+ * recorder.c - the flight recorder, and what it is told of groups and calls.
+ * Nothing here can fail a caller: without memory or a descriptor there is no
+ * recorder, and without a row a group has no record.
  */
-#include "group/recorder.h"
 #include "group/line.h"
+#include "group/record_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,51 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING 64u /* entries of a row */
 /* From so many bytes on an operation takes a hundred times what a clock does. */
 #define TIMED_BYTES (64u << 10)
-#define LOOKS 256u /* in vain, until it is written down where things stand */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
-
-struct hk__recorder {
-	const struct hk_alloc *alloc;
-	struct hk_record *at;
-	size_t bytes;
-	int fd;
-	bool files; /* written when a group fails */
-	bool wrote; /* one has been */
-	char dir[256];
-	uint32_t looks;
-};
-
-/* ---- words that others read ---- */
-
-static void seq_begin(uint32_t *seq)
-{
-	__atomic_store_n(seq, *seq | 1u, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with piece_copy in record.c */
-}
-
-static void seq_end(uint32_t *seq)
-{
-	__atomic_store_n(seq, (*seq | 1u) + 1u, __ATOMIC_RELEASE);
-}
-
-static void number_set(uint64_t *number, uint64_t value)
-{
-	__atomic_store_n(number, value, __ATOMIC_RELAXED);
-}
-
-static void text_set(char *to, size_t size, const char *text)
-{
-	size_t len = strnlen(text, size - 1);
-
-	memcpy(to, text, len);
-	to[len] = '\0';
-}
 
 /* ---- the recorder ---- */
 
@@ -134,8 +95,8 @@ static void recorder_fill(struct hk__recorder *recorder, const struct hk__record
 	record->version = HK_RECORD_VERSION;
 	record->bytes = (uint32_t)recorder->bytes;
 	record->head_bytes = sizeof(*record);
-	record->ring = RING;
-	record->row_bytes = sizeof(struct hk_record_group) + RING * sizeof(struct hk_record_op);
+	record->ring = HK__RING;
+	record->row_bytes = sizeof(struct hk_record_group) + HK__RING * sizeof(struct hk_record_op);
 	record->rows = (record->bytes - record->head_bytes) / record->row_bytes;
 	record->pid = (uint32_t)getpid();
 	record->rank = world->rank;
@@ -267,11 +228,6 @@ void hk__record_leave(struct hk_group *group)
 
 /* ---- entries of the ring ---- */
 
-static struct hk_record_op *entry_newest(struct hk_record_group *row)
-{
-	return row->entries ? &hk__record_ring(row)[(row->entries - 1) % RING] : NULL;
-}
-
 /* How far an entry has come: the newest goes on. */
 static uint64_t entry_last(const struct hk_record_group *row, const struct hk_record_op *entry)
 {
@@ -282,7 +238,7 @@ static uint64_t entry_last(const struct hk_record_group *row, const struct hk_re
 static struct hk_record_op *entry_open(struct hk_record_group *row, enum hk_record_kind kind)
 {
 	struct hk_record_op *before = entry_newest(row);
-	struct hk_record_op *entry = &hk__record_ring(row)[row->entries % RING];
+	struct hk_record_op *entry = &hk__record_ring(row)[row->entries % HK__RING];
 
 	if (before) {
 		number_set(&before->last, entry_last(row, before));
@@ -451,10 +407,10 @@ void hk__record_call(const struct hk_request *request)
 /* The entry that an operation belongs to; NULL: it is not there any more. */
 static struct hk_record_op *entry_find(struct hk_record_group *row, uint64_t number)
 {
-	uint64_t oldest = row->entries > RING ? row->entries - RING : 0;
+	uint64_t oldest = row->entries > HK__RING ? row->entries - HK__RING : 0;
 
 	for (uint64_t i = row->entries; i-- > oldest;) {
-		struct hk_record_op *entry = &hk__record_ring(row)[i % RING];
+		struct hk_record_op *entry = &hk__record_ring(row)[i % HK__RING];
 
 		if (entry->kind == HK_RECORD_COLL && entry->first <= number)
 			return entry;
@@ -553,214 +509,4 @@ void hk__record_done_more(struct hk_group *group)
 
 	entry_end(entry_newest(group->row), now);
 	number_set(&group->row->seen_ns, now);
-}
-
-/* ---- where things stand ---- */
-
-static void lane_fill(const struct hk_group *group, const struct hk__lane_stand *stand,
-		      struct hk_record_lane *lane)
-{
-	static const uint32_t waits[] = { [HK__LANE_READY] = HK_RECORD_READY,
-					  [HK__LANE_MESSAGE] = HK_RECORD_MESSAGE,
-					  [HK__LANE_ROOM] = HK_RECORD_ROOM,
-					  [HK__LANE_LANE] = HK_RECORD_LANE,
-					  [HK__LANE_READER] = HK_RECORD_READER };
-
-	*lane = (struct hk_record_lane){ .lane = stand->lane,
-					 .step = stand->step,
-					 .steps = stand->steps,
-					 .slice = stand->slice,
-					 .slices = stand->slices,
-					 .op = stand->op,
-					 .waits = waits[stand->waits],
-					 .peer = stand->rank,
-					 .peer_world = HK_NONE };
-	if (stand->rank != HK_NONE)
-		lane->peer_world = hk__chans_rank(&group->chans, stand->rank);
-}
-
-static void now_fill_lanes(const struct hk_group *group, struct hk_record_now *now)
-{
-	struct hk__lane_stand stands[HK_RECORD_LANES];
-	const struct hk_request *request = group->head;
-
-	now->number = request ? request->card.number : 0;
-	if (!request || !request->program)
-		return;
-	now->stage = request->stage != HK__STAGE_RUN;
-	now->nlanes = hk__program_stands(request->program, stands, HK_RECORD_LANES);
-	for (uint32_t i = 0; i < now->nlanes && i < HK_RECORD_LANES; i++)
-		lane_fill(group, &stands[i], &now->lanes[i]);
-}
-
-static void now_fill_moves(const struct hk_group *group, struct hk_record_now *now)
-{
-	for (const struct hk_request *request = group->transfers; request;
-	     request = request->next) {
-		if (now->nmoves < HK_RECORD_MOVES)
-			now->moves[now->nmoves] = (struct hk_record_move){
-				.kind = request->transfer.sends ? HK_RECORD_SEND : HK_RECORD_RECV,
-				.peer = request->peer,
-				.peer_world = hk__chans_rank(&group->chans, request->peer),
-				.tag = request->card.tag,
-				.left = request->transfer.left
-			};
-		now->nmoves++;
-	}
-}
-
-static bool now_is_same(const struct hk_record_now *a, const struct hk_record_now *b)
-{
-	return a->number == b->number && a->stage == b->stage && a->nlanes == b->nlanes &&
-	       a->nmoves == b->nmoves && memcmp(a->lanes, b->lanes, sizeof(a->lanes)) == 0 &&
-	       memcmp(a->moves, b->moves, sizeof(a->moves)) == 0;
-}
-
-/* When the collective was called: as was seen then, or else now for the first time. */
-static uint64_t now_called(const struct hk_record_group *row, uint64_t number, uint64_t now)
-{
-	const struct hk_record_op *entry = entry_newest((struct hk_record_group *)row);
-
-	if (entry && entry->kind == HK_RECORD_COLL && number == row->called && entry->called_ns)
-		return entry->called_ns;
-	return row->now.number == number && row->now.called_ns ? row->now.called_ns : now;
-}
-
-static void group_publish(struct hk_group *group, uint64_t now_ns)
-{
-	struct hk_record_group *row = group->row;
-	struct hk_record_now now = { .written_ns = now_ns };
-
-	if (!row)
-		return;
-	now_fill_lanes(group, &now);
-	now_fill_moves(group, &now);
-	now.called_ns = now_called(row, now.number, now_ns);
-	now.stands_ns = now_is_same(&now, &row->now) ? row->now.stands_ns : now_ns;
-	seq_begin(&row->now.seq);
-	now.seq = row->now.seq;
-	row->now = now;
-	seq_end(&row->now.seq);
-	number_set(&row->seen_ns, now_ns);
-}
-
-void hk__record_sleep(void *ctx, uint64_t now)
-{
-	struct hk__world *world = ctx;
-
-	if (!world->recorder)
-		return;
-	hk__world_lock(world);
-	for (struct hk_group *group = world->active; group; group = group->next_active)
-		group_publish(group, now);
-	hk__world_unlock(world);
-}
-
-void hk__record_look(struct hk__world *world)
-{
-	if (!world->recorder || ++world->recorder->looks % LOOKS)
-		return;
-	uint64_t now = hk__now_ns();
-	for (struct hk_group *group = world->active; group; group = group->next_active)
-		group_publish(group, now);
-}
-
-/* ---- failures ---- */
-
-static void gone_fill(const struct hk__health *health, struct hk_record *record)
-{
-	seq_begin(&record->seq);
-	record->ngone = (uint32_t)health->gone.count;
-	for (uint32_t i = 0; i < record->ngone && i < HK_RECORD_GONE; i++) {
-		const struct hk__gone *gone = hk__array_at(&health->gone, i);
-
-		record->gone[i] =
-			(struct hk_record_gone){ .rank = gone->rank,
-						 .how = health->states[gone->rank] == HK__PEER_DEAD
-								? HK_RECORD_DEAD
-								: HK_RECORD_LOST,
-						 .by = gone->by,
-						 .since_ns = gone->since };
-		text_set(record->gone[i].why, sizeof(record->gone[i].why), gone->why);
-	}
-	seq_end(&record->seq);
-}
-
-static void row_fail(struct hk_group *group, uint64_t now)
-{
-	struct hk_record_group *row = group->row;
-	struct hk__group_id id = hk__group_id(group);
-	const struct hk__revoked *revoked = hk__health_revoked(&group->world->health, &id);
-
-	if (!row)
-		return;
-	seq_begin(&row->seq);
-	row->state = HK_RECORD_FAILED;
-	row->status = group->failed;
-	row->given_up_by = revoked ? revoked->by : HK_NONE;
-	row->failed_ns = now;
-	text_set(row->why, sizeof(row->why), group->failure.text);
-	seq_end(&row->seq);
-}
-
-/* The failure ends in where to read more, whatever else has to go. */
-static void failure_name_file(struct hk_group *group, const char *path)
-{
-	char *text = group->failure.text;
-	size_t len = strlen(text), more = strlen(path) + strlen("; see ");
-
-	if (more + 80 > HK_WHY_MAX)
-		return;
-	if (len + more >= HK_WHY_MAX) {
-		len = HK_WHY_MAX - 1 - more;
-		memcpy(text + len - 3, "...", 3);
-	}
-	(void)snprintf(text + len, HK_WHY_MAX - len, "; see %s", path);
-}
-
-static void group_dump(struct hk_group *group, uint64_t now)
-{
-	struct hk__recorder *recorder = group->world->recorder;
-	struct hk_why why;
-	char path[512];
-
-	if (!recorder->files)
-		return;
-	recorder->at->read_ns = now;
-	/*
-	 * A file that is not from here is of hocket run, which ends this run: what
-	 * it saw before says more than what has come of that.
-	 */
-	enum hk_status status =
-		hk_record_save(recorder->at, recorder->dir[0] ? recorder->dir : NULL,
-			       recorder->wrote, &why, path, sizeof(path));
-	recorder->wrote = true;
-	if (status == HK_OK)
-		failure_name_file(group, path);
-	else
-		hk__log("rank %u: cannot write what the recorder holds: %s", group->rank, why.text);
-}
-
-void hk__record_fail(struct hk_group *group)
-{
-	struct hk__world *world = group->world;
-	struct hk_why dropped;
-
-	if (!world->recorder)
-		return;
-	uint64_t now = hk__now_ns();
-	group_publish(group, now);
-	hk__world_why(world, &dropped); /* of looks at channels that are broken */
-	gone_fill(&world->health, world->recorder->at);
-	row_fail(group, now);
-	group_dump(group, now);
-}
-
-void hk__record_abandon(struct hk_group *group)
-{
-	if (!group->row || (!group->head && !group->transfers))
-		return;
-	uint64_t now = hk__now_ns();
-	group_publish(group, now);
-	group_dump(group, now);
 }

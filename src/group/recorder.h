@@ -77,8 +77,16 @@ static inline void hk__record_done(struct hk_group *group, const struct hk__rece
 
 /* A zeroed one with room for so much; NULL where there is no memory. */
 struct hk_record *hk__record_alloc(const struct hk_alloc *alloc, uint32_t rows, uint32_t ring);
-struct hk_record_group *hk__record_row(struct hk_record *record, uint32_t i);
-struct hk_record_op *hk__record_ring(struct hk_record_group *row);
+/* As those of the header, to be written to. */
+static inline struct hk_record_group *hk__record_row(struct hk_record *record, uint32_t i)
+{
+	return (struct hk_record_group *)hk_record_row(record, i);
+}
+
+static inline struct hk_record_op *hk__record_ring(struct hk_record_group *row)
+{
+	return (struct hk_record_op *)hk_record_ring(row);
+}
 
 /* Names of the enumerations, as files have them; those that do not exist are "". */
 const char *hk__record_kind_name(uint32_t kind);
