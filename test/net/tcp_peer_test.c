@@ -6,6 +6,9 @@
 #include "harness.h"
 #include "net/puppet.h"
 
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
 #include <unistd.h>
 
 #define SHORT_NS UINT64_C(400000000)
@@ -275,22 +278,21 @@ TEST(one_that_is_to_connect_and_is_dead)
 	close_ranks();
 }
 
-/* A queue that is full lets no more connections in: as a host that is cut off. */
+/* In a network of this process's own, that leads nowhere. */
 TEST(one_that_is_to_connect_and_is_out_of_reach)
 {
 	struct hk_chan_spec here = spec_to(0, 0);
+	struct sockaddr_in nowhere = { .sin_family = AF_INET,
+				       .sin_port = htons(4000),
+				       .sin_addr.s_addr = htonl(0x0a4d0001) };
 	struct hk_chan *in;
 	uint32_t messages;
-	int fds[3];
 
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
+		SKIP("no network of our own can be had");
 	how.silence_ns = SHORT_NS;
-	int listener = deaf_listener(0);
-	for (int i = 0; i < 3; i++) {
-		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		CHECK(fds[i] >= 0);
-		(void)connect(fds[i], (struct sockaddr *)&addresses[0], addresses_len);
-	}
 	open_one(1, key, listen_as(1));
+	memcpy(&addresses[0], &nowhere, sizeof(nowhere));
 	listen_to_events();
 	CHECK_EQ(hk__chan_open_recv(nets[1], &here, &in), HK_OK);
 	wait_for(HK_NET_LOST, FOREVER);
@@ -298,9 +300,69 @@ TEST(one_that_is_to_connect_and_is_out_of_reach)
 	CHECK_HAS(heard.why, "it cannot be reached: ");
 	CHECK_EQ(end_of(in, &messages), HK_EPEER);
 	hk__chan_close(in);
+	close_ranks();
+}
+
+/* Whose queue is full lets no more in, and says nothing: but its host is there. */
+static void crowd_at(uint32_t rank, int fds[3])
+{
+	for (int i = 0; i < 3; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		CHECK(fds[i] >= 0);
+		(void)connect(fds[i], (struct sockaddr *)&addresses[rank], addresses_len);
+	}
+}
+
+TEST(one_that_is_to_connect_and_has_a_crowd_at_its_door)
+{
+	struct hk_chan_spec here = spec_to(0, 0);
+	struct hk_message message;
+	struct hk_chan *in;
+	int fds[3];
+
+	how.silence_ns = SHORT_NS;
+	int listener = deaf_listener(0);
+	crowd_at(0, fds);
+	open_one(1, key, listen_as(1));
+	listen_to_events();
+	CHECK_EQ(hk__chan_open_recv(nets[1], &here, &in), HK_OK);
+	wait_for(HK_NET_LOST, 8 * SHORT_NS);
+	check_heard(0, 0, 0);
+	CHECK_EQ(hk__chan_peek(in, &message), HK_OK);
+	close(listener);
+	wait_for(HK_NET_DEAD, FOREVER);
+	check_heard(0, 0, 1);
+	hk__chan_close(in);
 	for (int i = 0; i < 3; i++)
 		close(fds[i]);
-	close(listener);
+	close_ranks();
+}
+
+/* The same for who connects: it tries until it may. */
+TEST(one_to_connect_to_that_has_a_crowd_at_its_door)
+{
+	struct hk_chan_spec there = spec_to(1, 0);
+	struct hk_chan *out;
+	void *slot = NULL;
+	int fds[3];
+
+	how.silence_ns = SHORT_NS;
+	int listener = deaf_listener(1);
+	crowd_at(1, fds);
+	open_one(0, key, listen_as(0));
+	CHECK_EQ(hk__chan_open_send(nets[0], &there, &out), HK_OK);
+	uint64_t until = hk__now_ns() + 8 * SHORT_NS;
+	while (hk__now_ns() < until) {
+		CHECK_EQ(hk__net_wait(nets[0], 1000000), HK_OK);
+		CHECK_EQ(hk__chan_reserve(out, 4, &slot), HK_OK);
+		CHECK(!slot);
+	}
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	CHECK_EQ(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	open_one(1, key, listener); /* it looks at last */
+	hk__chan_close(out);
+	check_job_goes_on();
 	close_ranks();
 }
 

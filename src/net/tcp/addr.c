@@ -38,6 +38,14 @@ void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE
 	}
 }
 
+void hk__tcp_port_set(struct sockaddr_storage *addr, uint16_t port)
+{
+	if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)addr)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)(void *)addr)->sin_port = htons(port);
+}
+
 /* By the interface's name, or by this very address. */
 static bool iface_is(const struct ifaddrs *one, const char *iface)
 {

@@ -192,9 +192,22 @@ static uint64_t try_for(const struct tcp_link *link, bool silent)
 	const struct hk_tcp_spec *spec = &link->tcp->spec;
 	uint64_t limit = spec->connect_timeout_ns ? spec->connect_timeout_ns : TRY_FOR_NS;
 
-	if ((silent || link->index == HK_NONE) && spec->silence_ns < limit)
+	if ((silent || link->index >= TCP_PING) && spec->silence_ns < limit)
 		return spec->silence_ns;
 	return limit;
+}
+
+/* Whether no attempt is left. A host with too many at its door is asked at another. */
+static bool try_no_more(struct tcp_link *link, int error, uint64_t now)
+{
+	uint64_t *since = error ? &link->silent_from : &link->failed_since;
+	bool seen = error == ETIMEDOUT && hk__tcp_peer_seen(link->tcp, link->peer, now);
+
+	if (!*since)
+		*since = now;
+	if (error == ETIMEDOUT)
+		hk__tcp_peer_ping(link->tcp, link->peer);
+	return now - *since >= try_for(link, error && !seen);
 }
 
 /* Whether nobody listens there any more, which a process does until its end. */
@@ -207,7 +220,7 @@ static bool refused_for_good(struct tcp_link *link, int error, uint64_t now)
 	if (link->refusals++ == 0)
 		link->refused_since = now;
 	/* One that was connected, or is about to be asked for, was there before. */
-	return link->index == HK_NONE ||
+	return link->index == TCP_PROBE ||
 	       (link->refusals >= REFUSED_TIMES && now - link->refused_since >= REFUSED_NS);
 }
 
@@ -218,17 +231,18 @@ void hk__tcp_greet_again(struct tcp_link *link, int error, const char *what)
 
 	if (link->state == LINK_BROKEN)
 		return;
+	if (link->index == TCP_PING) {
+		hk__tcp_peer_pinged(link, error == ECONNREFUSED);
+		return;
+	}
 	if (refused_for_good(link, error, now)) {
 		hk__tcp_peer_dead(tcp, link->peer);
 		return;
 	}
-	uint64_t *since = error ? &link->silent_from : &link->failed_since;
-	if (!*since)
-		*since = now;
-	bool over = now - *since >= try_for(link, error != 0);
-	struct tcp_link **slot = over ? NULL : hk__array_push(&tcp->trying);
-	if (!slot && link->index == HK_NONE) {
-		hk__tcp_peer_probed(link, what, false);
+	struct tcp_link **slot =
+		try_no_more(link, error, now) ? NULL : hk__array_push(&tcp->trying);
+	if (!slot && link->index == TCP_PROBE) {
+		hk__tcp_peer_probed(link, what, hk__tcp_peer_seen(tcp, link->peer, now));
 		return;
 	}
 	if (!slot) {
@@ -267,8 +281,8 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 	uint64_t now = hk__now_ns();
 	if (!link->silent_from)
 		link->silent_from = now;
-	/* How long a host that answers nothing is waited for. */
-	greet->late = now + try_for(link, true);
+	/* How long a host that answers nothing is waited for: tried twice, and a ping between. */
+	greet->late = now + try_for(link, true) / 2 + 1;
 	return HK_OK;
 }
 
@@ -356,7 +370,7 @@ static void greet_fail(struct tcp *tcp, struct tcp_greet *greet, int error, cons
 	struct tcp_link *link = greet->link;
 
 	greet_end(tcp, greet, false);
-	if (link && greet->hopeless && link->index != HK_NONE) {
+	if (link && greet->hopeless && link->index < TCP_PING) {
 		hk__tcp_link_break(link, HK_EPEER, "%s", what);
 		return;
 	}
@@ -410,7 +424,7 @@ static void greet_believed(struct tcp *tcp, struct tcp_greet *greet)
 	struct hk__seal *seal = NULL;
 	int fd = greet->fd;
 
-	if (greet->flags & WIRE_ENCRYPT && link->index != HK_NONE) {
+	if (greet->flags & WIRE_ENCRYPT && link->index != TCP_PROBE) {
 		seal = hk__seal_create(tcp->alloc, &greet->auth, HK__AUTH_CONNECTS,
 				       greet->flags & WIRE_AES);
 		if (!seal) {
@@ -419,7 +433,7 @@ static void greet_believed(struct tcp *tcp, struct tcp_greet *greet)
 		}
 	}
 	greet->link = NULL;
-	if (link->index == HK_NONE) {
+	if (link->index == TCP_PROBE) {
 		greet_end(tcp, greet, false);
 		hk__tcp_peer_probed(link, "", true);
 		return;
@@ -479,7 +493,7 @@ static const char *greet_claim(struct tcp *tcp, struct tcp_greet *greet)
 	if (!hk__auth_holds(&greet->auth, HK__AUTH_CONNECTS,
 			    greet->in + WIRE_ABOUT_BYTES + HK__NONCE_BYTES))
 		return "it does not hold the job's key";
-	bool probes = claim.index == HK_NONE;
+	bool probes = claim.index == TCP_PROBE;
 	if (claim.wants != tcp->base.rank || claim.rank == tcp->base.rank ||
 	    claim.rank >= (probes ? tcp->base.n : tcp->base.rank))
 		return "it wants another rank";
@@ -593,6 +607,10 @@ static bool greet_connected(struct tcp *tcp, struct tcp_greet *greet)
 	if (error || hk__tcp_watch(tcp, greet->fd, EPOLLIN, &greet->source, false) != HK_OK) {
 		error = error ? error : EIO;
 		greet_fail(tcp, greet, error, strerror(error)); /* NOLINT(concurrency-*) */
+		return false;
+	}
+	if (greet->link->index == TCP_PING) {
+		hk__tcp_peer_pinged(greet->link, true);
 		return false;
 	}
 	/* Its host answers, whatever its process does. */

@@ -31,6 +31,9 @@
 #define TCP_WHERE_MAX 64u
 
 #define TCP_WHY_MAX 120u
+/* In the place of an index: connections that carry nothing, but ask. */
+#define TCP_PING (HK_NONE - 1)	/* whether a host is there */
+#define TCP_PROBE HK_NONE	/* whether a rank is */
 
 struct tcp;
 struct tcp_chan;
@@ -105,7 +108,7 @@ struct tcp_link {
 	struct tcp *tcp;
 	struct tcp_peer *peer;
 	uint32_t rank;		/* of the peer */
-	uint32_t index;		/* HK_NONE: a probe, that only asks who is there */
+	uint32_t index;		/* or TCP_PING, TCP_PROBE */
 	enum tcp_link_state state;
 	int fd;
 	struct hk__seal *seal;	/* NULL: nothing is encrypted */
@@ -160,7 +163,8 @@ struct tcp_peer {
 	char why[TCP_WHY_MAX];	/* it is LOST */
 	uint64_t judge_at;	/* when it is lost, if nothing else is known; 0: it is not judged */
 	struct tcp_peer *judged_next;
-	struct tcp_link *probe;	/* NULL: none is under way */
+	struct tcp_link *probe, *ping; /* NULL: none is under way */
+	uint64_t seen;		/* when a ping found its host; 0: never */
 	uint64_t probed;	/* when the last one began */
 	uint64_t told;		/* notes up to here it was told */
 	struct tcp_link *links[HK_TCP_CONNS_MAX]; /* NULL: not used yet */
@@ -263,6 +267,7 @@ static inline struct tcp_chan *tcp_chan_of(struct hk_chan *chan)
 void hk__tcp_where(const struct sockaddr_storage *addr, char where_out[TCP_WHERE_MAX]);
 /* The addresses of an interface, by name, or one, by itself: [0] IPv4, [1] IPv6; family 0: none. */
 enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out[2]);
+void hk__tcp_port_set(struct sockaddr_storage *addr, uint16_t port);
 /* Non-blocking, without delay; -1: errno says why. *done_out: it is there already. */
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
 /* silence_ns: of the host, until the connection ends. */
@@ -333,6 +338,10 @@ void hk__tcp_peer_dead(struct tcp *tcp, struct tcp_peer *peer);
 /* A connection to it ended: asks whether its process has. */
 void hk__tcp_peer_judge(struct tcp *tcp, struct tcp_peer *peer);
 void hk__tcp_peer_probe(struct tcp *tcp, struct tcp_peer *peer);
+/* A host that answers nothing at one port may do so at another. */
+void hk__tcp_peer_ping(struct tcp *tcp, struct tcp_peer *peer);
+bool hk__tcp_peer_seen(const struct tcp *tcp, const struct tcp_peer *peer, uint64_t now);
+void hk__tcp_peer_pinged(struct tcp_link *ping, bool lives);
 void hk__tcp_peer_conclude(struct tcp *tcp, struct tcp_peer *peer); /* it lives: lost, if judged */
 /* A probe came to an end: the peer lives, or nobody says anything. */
 void hk__tcp_peer_probed(struct tcp_link *probe, const char *what, bool lives);

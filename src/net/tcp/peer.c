@@ -8,7 +8,8 @@
  * heard in a moment it is lost for now. The same probe is sent where a rank has
  * to be waited for and says nothing: one that is to connect to this one, or one
  * whose host acknowledges nothing of what was sent. The system of a host answers
- * for a process that is slow or stopped, so these are not taken for dead.
+ * for a process that is slow or stopped, so these are not taken for dead; and
+ * where it does not, as too many wait to be let in, it does so at another port.
  *
  * What is found waits in a list until the net may report it.
  */
@@ -17,6 +18,8 @@
 #include <string.h>
 
 #define JUDGE_NS UINT64_C(100000000) /* a port that nobody listens on says so sooner */
+#define PING_PORT 9u		     /* discard: nobody listens there, and the host says so */
+#define SEEN_NS UINT64_C(1000000000) /* attempts, and pings with them, are not rarer */
 #define WATCH_MAX 64u		     /* connections that are looked at, at a time */
 
 struct tcp_peer *hk__tcp_peer_at(struct tcp *tcp, uint32_t rank)
@@ -103,18 +106,35 @@ static void judged_remove(struct tcp *tcp, struct tcp_peer *peer)
 	peer->judge_at = 0;
 }
 
-static void probe_end(struct tcp *tcp, struct tcp_peer *peer)
+/* A probe or a ping is over, if there is one. */
+static void asking_end(struct tcp *tcp, struct tcp_link **at)
 {
-	struct tcp_link *probe = peer->probe;
+	struct tcp_link *asking = *at;
 
-	if (!probe)
+	if (!asking)
 		return;
-	peer->probe = NULL;
-	hk__tcp_greet_stop(probe);
-	probe->state = LINK_BROKEN;
+	*at = NULL;
+	hk__tcp_greet_stop(asking);
+	asking->state = LINK_BROKEN;
 	/* An event about it may be waiting in this round. */
-	probe->retired_next = tcp->retired;
-	tcp->retired = probe;
+	asking->retired_next = tcp->retired;
+	tcp->retired = asking;
+}
+
+/* HK_OK: it is under way; *at is it, until it is over. */
+static enum hk_status asking_begin(struct tcp *tcp, struct tcp_peer *peer, uint32_t index,
+				   struct tcp_link **at)
+{
+	struct tcp_link *asking;
+
+	if (*at || !tcp->spec.address)
+		return *at ? HK_OK : HK_EINVAL;
+	enum hk_status status = hk__tcp_link_create(tcp, peer, index, &asking);
+	if (status != HK_OK)
+		return status;
+	*at = asking;
+	asking->state = LINK_WANTED;
+	return tcp->spec.address(tcp->spec.ctx, peer->rank, &asking->addr, &asking->addr_len);
 }
 
 void hk__tcp_peer_conclude(struct tcp *tcp, struct tcp_peer *peer)
@@ -136,7 +156,7 @@ void hk__tcp_peer_dead(struct tcp *tcp, struct tcp_peer *peer)
 		return;
 	peer_say(tcp, peer, HK_NET_DEAD);
 	judged_remove(tcp, peer);
-	probe_end(tcp, peer);
+	asking_end(tcp, &peer->probe);
 	for (uint32_t i = 0; i < tcp->spec.conns; i++)
 		if (peer->links[i])
 			hk__tcp_link_break(peer->links[i], HK_EPEER,
@@ -145,18 +165,39 @@ void hk__tcp_peer_dead(struct tcp *tcp, struct tcp_peer *peer)
 
 void hk__tcp_peer_probe(struct tcp *tcp, struct tcp_peer *peer)
 {
-	struct tcp_link *probe;
-
 	peer->probed = hk__now_ns();
-	if (peer->probe || !tcp->spec.address || hk__tcp_peer_is(peer, HK_NET_DEAD) ||
-	    hk__tcp_peer_is(peer, HK_NET_LEFT) ||
-	    hk__tcp_link_create(tcp, peer, HK_NONE, &probe) != HK_OK)
+	if (peer->probe || hk__tcp_peer_is(peer, HK_NET_DEAD) || hk__tcp_peer_is(peer, HK_NET_LEFT))
 		return;
-	peer->probe = probe;
-	probe->state = LINK_WANTED;
-	if (tcp->spec.address(tcp->spec.ctx, peer->rank, &probe->addr, &probe->addr_len) != HK_OK ||
-	    hk__tcp_greet_connect(probe) != HK_OK)
-		hk__tcp_peer_probed(probe, "there is no way to ask", true);
+	enum hk_status status = asking_begin(tcp, peer, TCP_PROBE, &peer->probe);
+	if (status == HK_OK)
+		status = hk__tcp_greet_connect(peer->probe);
+	if (status != HK_OK && peer->probe)
+		hk__tcp_peer_probed(peer->probe, "there is no way to ask", true);
+}
+
+void hk__tcp_peer_ping(struct tcp *tcp, struct tcp_peer *peer)
+{
+	if (peer->ping)
+		return;
+	enum hk_status status = asking_begin(tcp, peer, TCP_PING, &peer->ping);
+	if (status == HK_OK) {
+		hk__tcp_port_set(&peer->ping->addr, PING_PORT);
+		status = hk__tcp_greet_connect(peer->ping);
+	}
+	if (status != HK_OK && peer->ping)
+		hk__tcp_peer_pinged(peer->ping, false);
+}
+
+bool hk__tcp_peer_seen(const struct tcp *tcp, const struct tcp_peer *peer, uint64_t now)
+{
+	return peer->seen && now - peer->seen < tcp->spec.silence_ns + SEEN_NS;
+}
+
+void hk__tcp_peer_pinged(struct tcp_link *ping, bool lives)
+{
+	if (lives)
+		ping->peer->seen = hk__now_ns();
+	asking_end(ping->tcp, &ping->peer->ping);
 }
 
 void hk__tcp_peer_probed(struct tcp_link *probe, const char *what, bool lives)
@@ -164,7 +205,7 @@ void hk__tcp_peer_probed(struct tcp_link *probe, const char *what, bool lives)
 	struct tcp *tcp = probe->tcp;
 	struct tcp_peer *peer = probe->peer;
 
-	probe_end(tcp, peer);
+	asking_end(tcp, &peer->probe);
 	hk__tcp_peer_conclude(tcp, peer);
 	for (uint32_t i = 0; i < tcp->spec.conns && !lives; i++)
 		if (peer->links[i] && peer->links[i]->state == LINK_WANTED)
@@ -220,7 +261,8 @@ static void link_look_after(struct tcp_link *link, uint64_t now)
 	hk__tcp_peer_probe(tcp, link->peer);
 	if (link->state != LINK_UP)
 		return;
-	if (link->peer->probe && link->peer->probe->answered)
+	if ((link->peer->probe && link->peer->probe->answered) ||
+	    hk__tcp_peer_seen(tcp, link->peer, now))
 		link->silent_since = now;
 	else if (now - link->silent_since >= silence)
 		hk__tcp_link_break(link, HK_EPEER, "its host has not answered for %.3g s",
@@ -308,7 +350,8 @@ void hk__tcp_peers_free(struct tcp *tcp)
 
 		if (!peer)
 			continue;
-		probe_end(tcp, peer);
+		asking_end(tcp, &peer->probe);
+		asking_end(tcp, &peer->ping);
 		for (uint32_t i = 0; i < tcp->spec.conns; i++)
 			if (peer->links[i])
 				hk__tcp_link_destroy(peer->links[i]);
