@@ -124,6 +124,8 @@ void heal_shrink(struct bed_seat *seat, struct heal *heal)
 			break;
 		made++;
 	}
+	if (seen->well && heal->linger_ns)
+		hk__simnet_sleep(seat->bed->simnet, heal->linger_ns);
 	while (made > 0) {
 		bed_call(seat);
 		hk_group_free(groups[--made]);

@@ -34,6 +34,7 @@ struct heal_seen {
 struct heal {
 	struct heal_op op;
 	uint64_t shrink_timeout_ns;	/* 0: the group's */
+	uint64_t linger_ns;		/* who went on computes for so long, and is silent */
 	struct heal_seen seen[BED_RANKS_MAX];
 };
 

@@ -247,3 +247,57 @@ TEST(stopped_for_too_long)
 	}
 	bed_figures_print("stopped for too long");
 }
+
+/* ---- all of it, late ---- */
+
+/* One is killed, stopped or cut off, sooner or later. */
+static void late_fault(uint64_t *random, uint32_t n, uint64_t until)
+{
+	uint64_t any = test_random(random);
+	struct hk__simnet_fault fault = { .rank = (uint32_t)(any % n),
+					  .at = any / 64 % 2 ? test_random(random) % 40000
+							     : test_random(random) % until };
+
+	switch (any / 256 % 4) {
+	case 0:
+		fault.what = HK__SIMNET_KILL;
+		break;
+	case 1:
+		fault.what = HK__SIMNET_CUT;
+		fault.mask = 1 + test_random(random) % ((1u << n) - 2);
+		fault.until = fault.at + test_random(random) % until;
+		break;
+	default:
+		fault.what = HK__SIMNET_STOP;
+		fault.until = fault.at + test_random(random) % until;
+		break;
+	}
+	bed_fault(&bed, &fault);
+}
+
+/*
+ * Coordinators are passed over and come back; those who agreed die one after the
+ * other, or are silent, while others still ask what was agreed on.
+ */
+TEST(coordinators_come_and_go)
+{
+	uint64_t seed = test_seed(6), random = seed;
+
+	for (uint64_t i = 0; i < (getenv("HK_SWARM_EVERY") ? 200000 : 6000 / SPARE); i++) {
+		uint32_t n = 2 + (uint32_t)(test_random(&random) % 4);
+		struct bed_spec spec = { .n = n,
+					 .seed = seed + i,
+					 .timeout_ns = 10 * BED_S,
+					 .silence_ns = BED_S / (1 + test_random(&random) % 10),
+					 .hosts = test_random(&random) % 4 ? apart : NULL };
+
+		heal = (struct heal){ .linger_ns = test_random(&random) % (30 * BED_S) };
+		bed_open(&bed, &spec, "n=%u, number %llu", n, (unsigned long long)i);
+		for (uint64_t faults = 1 + test_random(&random) % 4; faults > 0; faults--)
+			late_fault(&random, n, 20 * BED_S);
+		bed_run(&bed, recover_main, &heal, 4000 * BED_S);
+		heal_check_safe(&bed, &heal);
+		bed_close(&bed);
+	}
+	bed_figures_print("coordinators come and go");
+}
