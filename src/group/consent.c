@@ -314,11 +314,14 @@ static void state_hear(struct hk__consent *consent, uint32_t from, const struct 
 	consent->members[from].stated = true;
 	if (head->value < consent->least)
 		consent->least = head->value;
-	if (head->accepted > consent->accepted.ballot)
-		proposal_take(consent, &consent->accepted, head->accepted, head->accepted_value,
-			      lost);
+	struct proposal told = { head->accepted, head->accepted_value, (unsigned char *)lost };
+
+	if (consent->status != HK_INPROGRESS)
+		return;
 	if (head->decided && head->accepted)
-		decide(consent, &consent->accepted);
+		decide(consent, &told);
+	else if (head->accepted > consent->accepted.ballot)
+		proposal_take(consent, &consent->accepted, told.ballot, told.value, told.lost);
 }
 
 /* Whether there is nothing to wait for from a member any more. */
@@ -342,9 +345,9 @@ static bool member_settled(struct hk__consent *consent, uint32_t rank, uint64_t 
 /* To all who answered and have not got it yet; what is decided, to all. */
 static void spread(struct hk__consent *consent, enum kind kind, bool *moved)
 {
-	struct head head = { .kind = kind,
-			     .ballot = consent->own.ballot,
-			     .value = consent->own.value };
+	/* What was decided may be another's, whatever this one has proposed. */
+	const struct proposal *what = kind == DECIDE ? &consent->accepted : &consent->own;
+	struct head head = { .kind = kind, .ballot = what->ballot, .value = what->value };
 
 	for (uint32_t r = 0; r < consent->spec.n; r++) {
 		struct member *member = &consent->members[r];
@@ -353,7 +356,7 @@ static void spread(struct hk__consent *consent, enum kind kind, bool *moved)
 		if (r == consent->spec.rank || *told || member_gone(consent, r) ||
 		    (kind != DECIDE && !member->stated))
 			continue; /* one that states itself later is told later */
-		*told = member_send(consent, r, &head, consent->own.lost);
+		*told = member_send(consent, r, &head, what->lost);
 		*moved |= *told;
 	}
 }
@@ -455,23 +458,16 @@ static void coordinate(struct hk__consent *consent, bool *moved)
 {
 	uint64_t now = hk__now_ns();
 
-	if (!consent->own.ballot) {
-		if (consent->decided) {
-			/* Decided under another, who is gone: for those who have not heard. */
-			proposal_take(consent, &consent->own, consent->spec.rank + 1,
-				      consent->accepted.value, consent->accepted.lost);
-			consent->proposed_at = now;
-		} else if (propose(consent, now, moved)) {
+	if (!consent->decided && !consent->own.ballot && propose(consent, now, moved))
+		*moved = true;
+	if (consent->status == HK_INPROGRESS && consent->own.ballot) {
+		spread(consent, PROPOSE, moved);
+		if (all_accepted(consent, now)) {
+			decide(consent, &consent->own);
 			*moved = true;
 		}
 	}
-	if (!consent->own.ballot || (consent->status != HK_INPROGRESS && !consent->decided))
-		return;
-	spread(consent, PROPOSE, moved);
-	if (consent->status == HK_INPROGRESS && all_accepted(consent, now)) {
-		decide(consent, &consent->own);
-		*moved = true;
-	}
+	/* Here, or under another, who may be gone: for those who have not heard. */
 	if (consent->decided)
 		spread(consent, DECIDE, moved);
 }
@@ -506,7 +502,7 @@ static void message_hear(struct hk__consent *consent, uint32_t from, const unsig
 		propose_hear(consent, from, &head, lost);
 	} else if (head.kind == ACCEPT && head.ballot == consent->own.ballot) {
 		consent->members[from].accepted = true;
-	} else if (head.kind == DECIDE && head.ballot == from + 1) {
+	} else if (head.kind == DECIDE) {
 		struct proposal proposal = { head.ballot, head.value, (unsigned char *)lost };
 
 		decide(consent, &proposal);

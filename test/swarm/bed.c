@@ -78,6 +78,7 @@ void bed_open(struct bed *bed, const struct bed_spec *spec, const char *fmt, ...
 				       .seed = spec->seed,
 				       .hosts = spec->hosts,
 				       .met = true,
+				       .delay_ns = spec->delay_ns,
 				       .silence_ns = bed->spec.silence_ns };
 	CHECK_EQ(hk__simnet_create(&sim, &bed->simnet), HK_OK);
 }

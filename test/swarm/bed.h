@@ -21,6 +21,7 @@ struct bed_spec {
 	const uint32_t *hosts;		/* NULL: all ranks of one */
 	uint64_t timeout_ns;		/* of groups; 0: 10 s */
 	uint64_t silence_ns;		/* 0: 1 s */
+	uint64_t delay_ns;		/* of messages; 0: 2 us */
 	uint32_t slots, slot_bytes;	/* 0: 2 of 512 */
 	bool hooked;			/* nets have hooks; what goes wrong with one rank's: */
 	uint32_t hook_rank;

@@ -263,6 +263,11 @@ static void late_fault(uint64_t *random, uint32_t n, uint64_t until)
 		fault.what = HK__SIMNET_KILL;
 		break;
 	case 1:
+		if (any / 1024 % 2) {
+			fault.what = HK__SIMNET_DROP;
+			fault.peer = (fault.rank + 1) % n;
+			break;
+		}
 		fault.what = HK__SIMNET_CUT;
 		fault.mask = 1 + test_random(random) % ((1u << n) - 2);
 		fault.until = fault.at + test_random(random) % until;
@@ -281,15 +286,17 @@ static void late_fault(uint64_t *random, uint32_t n, uint64_t until)
  */
 TEST(coordinators_come_and_go)
 {
+	static const uint64_t delays[] = { 2000, 100000, BED_MS, 40 * BED_MS };
 	uint64_t seed = test_seed(6), random = seed;
 
 	for (uint64_t i = 0; i < (getenv("HK_SWARM_EVERY") ? 200000 : 6000 / SPARE); i++) {
-		uint32_t n = 2 + (uint32_t)(test_random(&random) % 4);
+		uint32_t n = 2 + (uint32_t)(test_random(&random) % 5);
 		struct bed_spec spec = { .n = n,
 					 .seed = seed + i,
 					 .timeout_ns = 10 * BED_S,
 					 .silence_ns = BED_S / (1 + test_random(&random) % 10),
-					 .hosts = test_random(&random) % 4 ? apart : NULL };
+					 .hosts = test_random(&random) % 4 ? apart : NULL,
+					 .delay_ns = delays[test_random(&random) % 4] };
 
 		heal = (struct heal){ .linger_ns = test_random(&random) % (30 * BED_S) };
 		bed_open(&bed, &spec, "n=%u, number %llu", n, (unsigned long long)i);

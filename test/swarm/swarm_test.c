@@ -259,7 +259,8 @@ static uint64_t swarm_run(uint64_t seed)
 				 .seed = test_random(&random),
 				 .hosts = swarm.hosts,
 				 .slots = 2 + (uint32_t)(test_random(&random) % 3),
-				 .slot_bytes = test_random(&random) % 2 ? 512 : 16384 };
+				 .slot_bytes = test_random(&random) % 2 ? 512 : 16384,
+				 .delay_ns = test_random(&random) % 4 ? 2000 : 500000 };
 	bed_open(&bed, &spec, "swarm %llu (repeat with make soak SEED=%llu RUNS=1)",
 		 (unsigned long long)seed, (unsigned long long)seed);
 	for (uint64_t i = test_random(&random) % (FAULTS_MAX + 1); i > 0; i--)
