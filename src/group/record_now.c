@@ -171,6 +171,19 @@ static void failure_name_file(struct hk_group *group, const char *path)
 	(void)snprintf(text + len, HK_WHY_MAX - len, "%s; see %s", cut, path);
 }
 
+/* As a copy has it: the newest entries say how far they have come. */
+static void rows_close(struct hk_record *record)
+{
+	for (uint32_t i = 0; i < record->rows; i++) {
+		struct hk_record_group *row = hk__record_row(record, i);
+		struct hk_record_op *entry = entry_newest(row);
+
+		if (entry)
+			number_set(&entry->last,
+				   entry->kind == HK_RECORD_COLL ? row->called : row->moves_called);
+	}
+}
+
 static void group_dump(struct hk_group *group, uint64_t now)
 {
 	struct hk__recorder *recorder = group->world->recorder;
@@ -180,6 +193,7 @@ static void group_dump(struct hk_group *group, uint64_t now)
 	if (!recorder->files)
 		return;
 	recorder->at->read_ns = now;
+	rows_close(recorder->at);
 	/*
 	 * A file that is not from here is of hocket run, which ends this run: what
 	 * it saw before says more than what has come of that.

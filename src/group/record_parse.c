@@ -81,13 +81,13 @@ static const char *get_string(struct reader *reader, const json_t *object, const
 	return text ? text : "";
 }
 
-/* What does not fit is cut; what would move a terminal's cursor is not text. */
+/* What does not fit is cut; texts of records are plain, whatever they were made of. */
 static void get_text(struct reader *reader, const json_t *object, const char *key, char *to,
 		     size_t size)
 {
 	(void)snprintf(to, size, "%s", get_string(reader, object, key));
 	for (char *c = to; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
 			*c = '?';
 }
 

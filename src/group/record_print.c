@@ -12,10 +12,8 @@ static void print_text(FILE *file, const char *text)
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
 		if (*c == '"' || *c == '\\')
 			fprintf(file, "\\%c", *c);
-		else if (*c < 0x20 || *c >= 0x7f)
-			fprintf(file, "\\u%04x", *c);
 		else
-			fputc(*c, file);
+			fputc(*c < 0x20 || *c >= 0x7f ? '?' : *c, file);
 	}
 	fputc('"', file);
 }
@@ -104,7 +102,7 @@ static void print_now(FILE *file, const struct hk_record_now *now)
 	fprintf(file, "]},\n");
 }
 
-static void print_entry(FILE *file, const struct hk_record_op *entry, uint64_t last)
+static void print_entry(FILE *file, const struct hk_record_op *entry)
 {
 	fprintf(file, "\n  {\"kind\": \"%s\", ", hk__record_kind_name(entry->kind));
 	if (entry->kind == HK_RECORD_COLL) {
@@ -123,7 +121,7 @@ static void print_entry(FILE *file, const struct hk_record_op *entry, uint64_t l
 		"\"tag\": %u, \"count\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"first\": %" PRIu64
 		", \"last\": %" PRIu64 ", \"called_ns\": %" PRIu64 ", \"ended_ns\": %" PRIu64
 		", \"timed\": %" PRIu64 ", \"sum_ns\": %" PRIu64 ", \"longest_ns\": %" PRIu64 "}",
-		entry->tag, entry->count, entry->bytes, entry->first, last, entry->called_ns,
+		entry->tag, entry->count, entry->bytes, entry->first, entry->last, entry->called_ns,
 		entry->ended_ns, entry->timed, entry->sum_ns, entry->longest_ns);
 }
 
@@ -136,15 +134,11 @@ static void print_entries(FILE *file, const struct hk_record *record,
 	fprintf(file, " \"operations\": [");
 	for (uint32_t i = 0; i < entries; i++) {
 		const struct hk_record_op *entry = hk_record_entry(record, row, i);
-		uint64_t last = entry->last;
 
 		if (entry->kind == HK_RECORD_NONE)
 			continue;
-		/* The newest goes on, in the recorder itself. */
-		if (i + 1 == entries)
-			last = entry->kind == HK_RECORD_COLL ? row->called : row->moves_called;
 		fputs(between, file);
-		print_entry(file, entry, last);
+		print_entry(file, entry);
 		between = ",";
 	}
 	fprintf(file, "]}");
