@@ -74,10 +74,13 @@ static void parts_check(const struct part *parts, uint32_t who)
 {
 	const struct part *failed = &parts[who];
 
-	if (!strstr(failed->why.text, "no memory to agree")) {
-		CHECK_EQ(parts[0].status, parts[1].status);
-		CHECK_EQ(parts[0].old == HK_OK, parts[1].old == HK_OK);
-	}
+	bool same = parts[0].status == parts[1].status &&
+		    (parts[0].old == HK_OK) == (parts[1].old == HK_OK);
+	if (!same && !strstr(failed->why.text, "no memory to agree"))
+		test_fail(__FILE__, __LINE__,
+			  "allocation %" PRIu64 " of part %u: %s: %s, but %s: %s", failed->fail_at,
+			  who, hk_status_name(parts[0].status), parts[0].why.text,
+			  hk_status_name(parts[1].status), parts[1].why.text);
 	CHECK(parts[0].old == HK_OK || (who < MEMBERS && failed->memory.hit));
 	for (uint32_t i = 0; i < PARTS; i++) {
 		const struct part *part = &parts[i];
