@@ -217,6 +217,8 @@ void hk__tcp_link_reset(struct tcp_link *link)
 static void link_deafen(struct tcp_link *link, int error)
 {
 	link->deaf = true;
+	/* If only this end has failed, the other learns of it, and closes: then it is over. */
+	(void)shutdown(link->fd, SHUT_WR);
 	link->error = error;
 	if (link->blocked)
 		(void)hk__tcp_watch(link->tcp, link->fd, EPOLLIN, &link->source, false);
