@@ -94,6 +94,9 @@ static enum hk_status agree(struct hk_group *group, uint64_t value, const struct
 	struct hk_opts opts = HK_OPTS_INIT;
 
 	*agreement = (struct agreement){ .spec = { .value = value } };
+	group->refused = true; /* if it fails: not of what the group failed of */
+	if (group->batching && hk__group_failed(group) != HK_OK)
+		hk__batch_drop(group); /* nothing of it will ever begin */
 	if (given && hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
 		return hk__group_refuse(group, HK_EINVAL,
 					"options of an unknown size or version: begin with "

@@ -201,3 +201,36 @@ TEST(groups_of_other_ranks_go_on)
 {
 	each_kind(4, false, beside);
 }
+
+/* Who is in the middle of a batch when its group fails goes on like everybody. */
+static void fails_in_a_batch(struct world_seat *seat)
+{
+	struct hk_group *rest;
+	int64_t in = 1;
+
+	CHECK_EQ(hk_batch_begin(seat->group), HK_OK);
+	CHECK_EQ(hk_send(seat->group, &in, 1, HK_TYPE_INT64, (seat->rank + 1) % seat->n, NULL),
+		 HK_OK);
+	CHECK_EQ(hk_group_agree(seat->group, NULL, NULL), HK_EINVAL);
+	CHECK_HAS(hk_group_why(seat->group), "inside a batch");
+	world_meet(seat);
+	if (seat->rank == 0)
+		CHECK_EQ(hk_group_revoke(seat->group), HK_OK);
+	world_meet(seat);
+	enum hk_status status;
+	do /* until it has heard of it */
+		status = hk_send(seat->group, &in, 1, HK_TYPE_INT64, 0, NULL);
+	while (status == HK_OK && seat->rank != 0);
+	CHECK_EQ(hk_group_shrink(seat->group, NULL, &rest), HK_OK);
+	sum_is(rest, seat->n * (seat->n + 1) / 2);
+	hk_group_free(rest);
+}
+
+TEST(a_group_that_fails_in_a_batch_can_be_shrunk)
+{
+	struct world_spec spec = { .kind = WORLD_THREADS_SHM, .n = 3, .progress = true };
+
+	world_run(&spec, fails_in_a_batch, NULL);
+	spec.kind = WORLD_PROCESSES_SHM;
+	world_run(&spec, fails_in_a_batch, NULL);
+}
