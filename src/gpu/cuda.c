@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda.c - finds the CUDA driver, and says what it says. */
+#include "gpu/cuda.h"
+
+#include "fabric/discover.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+_Atomic bool hk__cuda_seen;
+static struct hk__cuda cuda;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A library that stays: what was made with it may outlive every group. */
+static bool cuda_open(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+
+	if (!library)
+		return false;
+#define CUDA_FIND(member, symbol, arguments) \
+	if (!hk__library_find(library, symbol, &cuda.member)) { \
+		hk__log("the CUDA driver has no %s: device memory is not known as such", symbol); \
+		dlclose(library); \
+		return false; \
+	}
+	HK__CUDA_MAP(CUDA_FIND)
+#undef CUDA_FIND
+	return true;
+}
+
+void hk__cuda_look(void)
+{
+	static bool refused;
+
+	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&lock);
+	if (!refused && !atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed)) {
+		void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+
+		if (library) {
+			dlclose(library);
+			refused = !cuda_open();
+			atomic_store_explicit(&hk__cuda_seen, !refused, memory_order_release);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+const struct hk__cuda *hk__cuda_get(void)
+{
+	return atomic_load_explicit(&hk__cuda_seen, memory_order_acquire) ? &cuda : NULL;
+}
+
+bool hk__cuda_memory(const void *at, int *device_out)
+{
+	const struct hk__cuda *cu = hk__cuda_get();
+	unsigned type = 0;
+
+	if (!cu || !at ||
+	    cu->pointer(&type, HK__CU_POINTER_MEMORY_TYPE, (hk__cu_ptr)(uintptr_t)at) !=
+		    HK__CU_SUCCESS ||
+	    type != HK__CU_MEMORY_DEVICE)
+		return false;
+	return cu->pointer(device_out, HK__CU_POINTER_DEVICE, (hk__cu_ptr)(uintptr_t)at) ==
+	       HK__CU_SUCCESS;
+}
+
+enum hk_status hk__cuda_check(int result, const char *what, struct hk_why *why)
+{
+	const char *name = NULL;
+
+	if (result == HK__CU_SUCCESS)
+		return HK_OK;
+	if (cuda.error_name(result, &name) != HK__CU_SUCCESS || !name)
+		name = "an error without a name";
+	return hk__why(why, result == HK__CU_ERROR_OUT_OF_MEMORY ? HK_ENOMEM : HK_EIO, "%s: %s",
+		       what, name);
+}
