@@ -101,8 +101,9 @@ struct hk_opts {
 	uint32_t tag;		/* send and recv match by tag, in order */
 	const void *factor;	/* premulsum: an element; fp32 for 8 and 16 bit floats */
 	struct hk_request **request; /* not NULL: start only; the request to wait for */
+	void *stream;		/* device memory: a CUstream; NULL: the legacy default one */
 };
-#define HK_OPTS_INIT { sizeof(struct hk_opts), NULL, NULL, 0, 0, NULL, NULL }
+#define HK_OPTS_INIT { sizeof(struct hk_opts), NULL, NULL, 0, 0, NULL, NULL, NULL }
 
 /* ---- collectives ----
  *
@@ -114,6 +115,16 @@ struct hk_opts {
  * and plan. HK_EINVAL, HK_ENOMEM and HK_ELIMIT say that nothing was begun. After
  * HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH, HK_EREVOKED or HK_EIO the group has failed,
  * on all ranks: it can be agreed on, shrunk and freed. `out` is undefined then.
+ *
+ * Buffers may be CUDA device memory, both or none, where ranks are threads of one
+ * process that has called CUDA before it makes the group. Such a call is enqueued on
+ * a stream, and returns: it is over when the stream has passed it, and needs no
+ * host until then. It can be captured in a graph, after one of the same shape was
+ * made outside. Its deadline is counted from when it begins there; that it failed
+ * is what the next call says. Calls of a group follow each other in one order on
+ * all ranks, whatever their streams. Several ranks may share a GPU: their calls then
+ * must not wait for each other in any stream. A rank without a buffer in a call
+ * gives a stream.
  */
 HK_API HK_NODISCARD enum hk_status
 hk_allreduce(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,

@@ -5,6 +5,10 @@
  */
 #include "group/recorder.h"
 
+#include "group/device.h"
+
+#include "gpu/cuda.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -142,6 +146,13 @@ static enum hk_status opts_read(struct hk_group *group, const struct hk_opts *op
 					"options of an unknown size or version: "
 					"begin with HK_OPTS_INIT");
 	return HK_OK;
+}
+
+/* Whether there is a stream: a rank that has no buffer of a call says so by it. */
+static bool opts_stream(const struct hk_opts *opts)
+{
+	return opts && opts->size >= offsetof(struct hk_opts, stream) + sizeof(opts->stream) &&
+	       opts->stream;
 }
 
 /* ---- from call to request ---- */
@@ -437,13 +448,18 @@ static enum hk_status collective(struct hk_group *group, const struct asked *ask
 		group->refused = false;
 		return status;
 	}
+	bool on_device = atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) &&
+			 (opts_stream(given) || hk__group_on_device(asked->in, asked->out));
 	/* Whether others are active is the progress thread's, where there is one. */
-	if (!given && !group->world->threaded && !group->world->active && !group->batching &&
-	    !group->world->health.pending && asked_like(asked, asked_recent(group, asked)))
+	if (!on_device && !given && !group->world->threaded && !group->world->active &&
+	    !group->batching && !group->world->health.pending &&
+	    asked_like(asked, asked_recent(group, asked)))
 		return collective_again(group, asked);
 	status = opts_read(group, given, &opts);
 	if (status == HK_OK)
 		status = request_fill(&request, group, asked, &opts);
+	if (status == HK_OK && on_device)
+		return hk__group_device_call(group, &request, &opts);
 	if (status == HK_OK)
 		status = request_go(group, &request, &opts);
 	if (status == HK_OK && !given && !group->world->threaded && !group->batching)
@@ -671,6 +687,10 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 							      : "too many elements");
 	if (opts.algo || opts.plan)
 		return hk__group_refuse(group, HK_EINVAL, "%s: takes no algorithm and no plan",
+					name);
+	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) &&
+	    hk__group_on_device(at, NULL))
+		return hk__group_refuse(group, HK_EINVAL, "%s: does not work on device memory",
 					name);
 	request_init(&request, group, &opts);
 	request.transfers = true;

@@ -3,6 +3,10 @@
 #include "group/meet.h"
 #include "group/recorder.h"
 
+#include "group/device.h"
+
+#include "gpu/cuda.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +71,7 @@ void hk__group_destroy(struct hk_group *group)
 	const struct hk_alloc *alloc = group->alloc;
 
 	hk__world_run(world, group_fini, group);
+	hk__group_device_free(group);
 	hk_fabric_free(group->fabric);
 	hk__mem_free(alloc, group->ranks, group->n, sizeof(uint32_t));
 	if (group->node_sizes)
@@ -107,6 +112,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 		hk__world_unref(world);
 		return HK_ENOMEM;
 	}
+	hk__cuda_look(); /* device memory there is only with its driver */
 	group->world = world;
 	group->alloc = world->alloc;
 	group->rank = spec->rank;

@@ -52,6 +52,7 @@ struct hk__commons {
 	socklen_t *addr_lens;
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* as a world's */
+	struct hk__gpu_share *devices; /* device.c's */
 };
 
 struct hk__world {
@@ -311,6 +312,7 @@ struct hk_group {
 	struct hk_record_group *row;	/* of the recorder; NULL: none */
 	const struct hk__recent *row_like; /* what its newest entry is like; NULL: not known */
 
+	struct hk__gpu_share *device; /* device.c's; NULL: no call was on device memory */
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;
 };

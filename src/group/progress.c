@@ -5,6 +5,8 @@
  */
 #include "group/recorder.h"
 
+#include "group/device.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +61,7 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 		hk__chans_cancel(&group->chans);
 		if (group->chans.trace)
 			hk__trace_fail(group, status);
+		hk__group_device_abort(group);
 	}
 	queue_fail(&group->head, &group->tail, status);
 	queue_fail(&group->transfers, &group->transfers_tail, status);
