@@ -131,6 +131,12 @@ test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... 
 	@test/kill/drive build --runs $(or $(RUNS),300) --seed $(SEED) --strict \
 		$(if $(DOCS),--docs docs/RELIABILITY.md)
 
+test-gpu: ## collectives on device memory; needs a GPU and nvcc
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target gpu_gpu
+	@test/gpu/run build
+
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
 	@$(call configure,default)
@@ -159,6 +165,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+.PHONY: all test test-gpu demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
 	test-launchers test-sim test-simgrid startup soak

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bed.h - ranks of one process on one GPU: memory, streams and graphs, by the
+ * driver's own interface.
+ */
+#ifndef HK_TEST_GPU_BED_H
+#define HK_TEST_GPU_BED_H
+
+#include "group/oracle.h"
+#include "gpu/cuda.h"
+
+#include <hocket/group.h>
+
+#define BED_RANKS_MAX 8u
+
+struct bed {
+	uint32_t n;
+	struct hk_group *groups[BED_RANKS_MAX];
+	hk__cu_stream streams[BED_RANKS_MAX];
+	hk__cu_ptr memory[BED_RANKS_MAX];	/* of `bytes` each */
+	size_t bytes;
+};
+
+/* Skips the test where there is no GPU, or no code for one. */
+void bed_open(struct bed *bed, uint32_t n, size_t bytes);
+void bed_close(struct bed *bed);
+
+/* Waits for all streams. */
+void bed_wait(const struct bed *bed);
+void bed_to_device(hk__cu_ptr to, const void *from, size_t bytes);
+void bed_to_host(void *to, hk__cu_ptr from, size_t bytes);
+
+/* ---- one operation of all ranks ---- */
+
+struct bed_op {
+	struct want want;
+	const char *algo;	/* NULL: the group chooses */
+	bool inplace;
+	uint32_t skew;		/* elements by which buffers are off a boundary */
+};
+
+/* Where a rank's buffers lie in its memory; in and out 0 where it has none. */
+struct bed_place {
+	size_t in, out;		/* offsets, beyond 0 */
+	size_t bytes;
+};
+void bed_lay_out(const struct bed_op *op, uint32_t rank, struct bed_place *place_out);
+/* Guards and inputs; poison where outputs will be. */
+void bed_fill(struct bed *bed, const struct bed_op *op);
+/* The calls of all ranks, by this one thread, or of one. */
+void bed_call(struct bed *bed, const struct bed_op *op);
+enum hk_status bed_call_rank(struct bed *bed, const struct bed_op *op, uint32_t rank,
+			     uint64_t timeout_ns);
+/* Outputs are right, and nothing else has changed. */
+void bed_check(struct bed *bed, const struct bed_op *op);
+
+/* ---- graphs ---- */
+
+/* Between begin and end calls of all ranks are captured, side by side. */
+void bed_capture_begin(struct bed *bed);
+void *bed_capture_end(struct bed *bed);
+void bed_replay(struct bed *bed, void *graph);
+void bed_graph_free(void *graph);
+
+#endif
