@@ -137,6 +137,11 @@ test-gpu: ## collectives on device memory; needs a GPU and nvcc
 	@$(call build,default) --target gpu_gpu
 	@test/gpu/run build
 
+bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@bench/gpu
+
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
 	@$(call configure,default)
@@ -165,6 +170,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+.PHONY: all test test-gpu bench-gpu demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
 	test-launchers test-sim test-simgrid startup soak
