@@ -17,10 +17,14 @@ static const char explain_help[] =
 	"      --fabric F    a name or a file; default: HOCKET_FABRIC, else this machine\n"
 	"      --root R      of a collective that has one; default 0\n"
 	"      --all         simulate also those that cannot win\n"
-	"      --measure     also perform each on N ranks of this machine\n"
+	"      --measure     also perform each on N ranks of this machine, or on those a\n"
+	"                    launcher started it as\n"
+	"      --rounds N    for --measure: times are medians of so many; default 5\n"
 	"      --net NET     for --measure: auto, shm or tcp\n"
 	"      --json        for programs\n\n"
-	"Example: hocket explain allreduce --size 1M --fabric dgx-h100:4\n";
+	"Example: hocket explain allreduce --size 1M --fabric dgx-h100:4\n"
+	"         hocket run --hosts a,b -- hocket explain allreduce --size 1M --measure \\\n"
+	"                 --fabric cluster.yaml\n";
 
 static const struct option explain_long[] = {
 	{ "size", required_argument, NULL, 's' },
@@ -29,6 +33,7 @@ static const struct option explain_long[] = {
 	{ "root", required_argument, NULL, 'r' },
 	{ "all", no_argument, NULL, 'a' },
 	{ "measure", no_argument, NULL, 'm' },
+	{ "rounds", required_argument, NULL, 'R' },
 	{ "net", required_argument, NULL, 'N' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "help", no_argument, NULL, 'h' },
@@ -41,6 +46,8 @@ static const struct option explain_long[] = {
 struct explain {
 	struct hk_sim_choice what;
 	bool has_size, has_ranks, measure, json, help;
+	bool quiet; /* another rank says it */
+	uint32_t rounds;
 	const char *fabric_spec;
 	const char *net;
 	struct hk_fabric *fabric;
@@ -81,6 +88,12 @@ static bool explain_take(struct explain *explain, int option, const char *word)
 	case 'N':
 		explain->net = optarg;
 		return true;
+	case 'R':
+		if (cli_parse_number(optarg, 1, MEASURE_ROUNDS_MAX, &explain->rounds))
+			return true;
+		cli_wrong("explain", "--rounds takes a number up to %u, not '%s'",
+			  MEASURE_ROUNDS_MAX, optarg);
+		return false;
 	case 'a':
 		return explain->what.all = true;
 	case 'm':
@@ -116,8 +129,8 @@ static bool explain_parse(struct explain *explain, int argc, char **argv)
 		cli_wrong("explain", "--size is missing: how many bytes?");
 		return false;
 	}
-	if (explain->net && !explain->measure) {
-		cli_wrong("explain", "--net is for --measure");
+	if ((explain->net || explain->rounds) && !explain->measure) {
+		cli_wrong("explain", "--%s is for --measure", explain->net ? "net" : "rounds");
 		return false;
 	}
 	return true;
@@ -138,6 +151,31 @@ static int explain_open(struct explain *explain)
 
 /* ---- times ---- */
 
+/* By the ranks of a launcher, this being one of them; the first says it. */
+static int measure_joined(struct explain *explain, struct measure_job *job)
+{
+	struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
+	struct cli_rank rank = { .core = -1 };
+	struct hk_why why = { "" };
+
+	opts.net = explain->net;
+	if (hk_group_create(&opts, &why, &rank.group) != HK_OK) {
+		cli_wrong("explain", "%s", why.text);
+		return CLI_FAILED;
+	}
+	rank.rank = hk_group_rank(rank.group);
+	explain->quiet = rank.rank != 0;
+	job->progress = job->progress && !explain->quiet;
+	int status = CLI_DONE;
+	if (hk_group_size(rank.group) != job->n)
+		status = cli_wrong("explain", "%u ranks were started, not %u: --ranks",
+				   hk_group_size(rank.group), job->n);
+	else if (measure_group(job, &rank) != CLI_DONE)
+		status = cli_wrong("explain", "rank %u: %s", rank.rank, rank.why);
+	hk_group_free(rank.group);
+	return status;
+}
+
 static int explain_measure(struct explain *explain)
 {
 	struct measure_job job = { .command = "explain",
@@ -145,7 +183,7 @@ static int explain_measure(struct explain *explain)
 				   .net = explain->net,
 				   .cells = explain->cells,
 				   .ncells = explain->count,
-				   .rounds = 5,
+				   .rounds = explain->rounds ? explain->rounds : 5,
 				   .progress = isatty(2),
 				   .what = "performing" };
 
@@ -159,7 +197,7 @@ static int explain_measure(struct explain *explain)
 					       .bytes = (uint64_t)explain->what.bytes };
 		snprintf(cell->algo, sizeof(cell->algo), "%s", explain->candidates[i].algo);
 	}
-	return measure_here(&job);
+	return cli_ranks_launched() ? measure_joined(explain, &job) : measure_here(&job);
 }
 
 static double candidate_ns(const struct hk_sim_candidate *candidate)
@@ -328,10 +366,12 @@ static int explain_run(struct explain *explain)
 		status = cli_wrong("explain", "%s", why.text);
 	if (status == CLI_DONE && explain->measure)
 		status = explain_measure(explain);
-	if (status == CLI_DONE && explain->json)
-		explain_json(explain);
-	else if (status == CLI_DONE)
-		explain_print(explain);
+	if (status == CLI_DONE && !explain->quiet) {
+		if (explain->json)
+			explain_json(explain);
+		else
+			explain_print(explain);
+	}
 	hk_fabric_free(explain->fabric);
 	return status;
 }

@@ -38,9 +38,11 @@ static const struct {
 	const char *algo;
 } probes[] = {
 	{ HK_COLL_ALLREDUCE, "one-shot" },
+	{ HK_COLL_ALLREDUCE, "two-shot" },
 	{ HK_COLL_ALLREDUCE, "ring" },
 	{ HK_COLL_ALLREDUCE, "double-tree" },
 	{ HK_COLL_ALLGATHER, "ring" },
+	{ HK_COLL_ALLGATHER, "direct" },
 	{ HK_COLL_ALLGATHER, "bruck" },
 	{ HK_COLL_ALLTOALL,  "pairwise" },
 	{ HK_COLL_ALLTOALL,  "bruck" },

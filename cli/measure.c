@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ROUNDS_MAX 16u
 /* Few of what takes long: ways to copy it have been tried after ten calls. */
 #define LARGE_BYTES (1u << 20)
 #define LARGE_WARMUP 11u
@@ -122,7 +121,7 @@ static enum hk_status cells_measure(struct measure_job *job, struct bench_rank *
 			if (rank->rank == 0)
 				show_progress(job, round, i);
 			status = cell_steadily(job, rank, &job->cells[i], &distance,
-					       &times[i * ROUNDS_MAX + round]);
+					       &times[i * MEASURE_ROUNDS_MAX + round]);
 		}
 	}
 	if (rank->rank == 0 && job->progress)
@@ -138,18 +137,18 @@ int measure_group(struct measure_job *job, struct cli_rank *own)
 				   .op = HK_REDOP_SUM,
 				   .warmup = BENCH_WARMUP };
 	struct bench_rank rank = { .spec = &spec, .group = own->group, .rank = own->rank };
-	double *times = calloc(job->ncells, ROUNDS_MAX * sizeof(*times));
+	double *times = calloc(job->ncells, MEASURE_ROUNDS_MAX * sizeof(*times));
 	enum hk_status status = HK_ENOMEM;
 
-	if (job->rounds > ROUNDS_MAX)
-		job->rounds = ROUNDS_MAX;
+	if (job->rounds > MEASURE_ROUNDS_MAX)
+		job->rounds = MEASURE_ROUNDS_MAX;
 	if (times && bench_rank_open(&rank))
 		status = cells_measure(job, &rank, times);
 	if (status != HK_OK && !rank.why[0])
 		bench_rank_failed(&rank, status);
 	for (size_t i = 0; i < job->ncells && status == HK_OK; i++) {
-		qsort(&times[i * ROUNDS_MAX], job->rounds, sizeof(*times), by_value);
-		job->cells[i].time_ns = times[i * ROUNDS_MAX + job->rounds / 2];
+		qsort(&times[i * MEASURE_ROUNDS_MAX], job->rounds, sizeof(*times), by_value);
+		job->cells[i].time_ns = times[i * MEASURE_ROUNDS_MAX + job->rounds / 2];
 	}
 	bench_rank_close(&rank);
 	free(times);

@@ -14,6 +14,7 @@ struct measure_cell {
 };
 
 #define CLI_MEASURE_RANKS_MAX 256u
+#define MEASURE_ROUNDS_MAX 16u
 #define CLI_CALLS 8u	/* simulated one behind the other, where times are to compare */
 
 struct measure_job {

@@ -98,6 +98,7 @@ static double lane_cost(struct sim *sim, uint32_t l)
 		struct hk__step_shape shape = { .op = step->op,
 						.keeps = step->keeps,
 						.fresh = fresh,
+						.ahead = lane->ahead,
 						.bytes = step->count * sim->jobs[actor->job].chunk,
 						.footprint = actor->footprint };
 

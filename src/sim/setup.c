@@ -104,6 +104,39 @@ static enum hk_status actor_core(struct sim *sim, struct hk__hash *cores, struct
 	return HK_OK;
 }
 
+#define LANE_LOOK 8u /* steps of a lane that are looked at */
+
+static bool lane_receives(const struct sim *sim, const struct sim_lane *lane)
+{
+	struct lane_step step;
+
+	for (uint32_t at = 0; at < lane->nsteps && at < LANE_LOOK; at++) {
+		hk__sim_step(sim, lane, at, &step);
+		if (hk__op_receives(step.op))
+			return true;
+	}
+	return false;
+}
+
+/* Lanes that nothing holds back, if that costs anything on some wire. */
+static void actor_ahead(struct sim *sim, const struct sim_actor *actor)
+{
+	struct sim_lane *lanes = &sim->lanes[actor->first_lane];
+	bool costs = false;
+	uint32_t receive = 0;
+
+	for (uint32_t i = 0; i < sim->fabric->nwires; i++)
+		costs |= hk__curve_at(&sim->fabric->wires[i].ahead_byte_ns, 0) > 0;
+	if (!costs || actor->nlanes == 1)
+		return;
+	for (uint32_t l = 0; l < actor->nlanes; l++) {
+		lanes[l].ahead = !lane_receives(sim, &lanes[l]);
+		receive += !lanes[l].ahead;
+	}
+	for (uint32_t l = 0; l < actor->nlanes; l++)
+		lanes[l].ahead = lanes[l].ahead && receive;
+}
+
 static void actor_lanes(struct sim *sim, uint32_t a)
 {
 	struct sim_actor *actor = &sim->actors[a];
@@ -121,6 +154,7 @@ static void actor_lanes(struct sim *sim, uint32_t a)
 		lane->cost.op = HK_OP_COUNT;
 		sim->nsteps += (uint64_t)lane->nsteps * job->nslices;
 	}
+	actor_ahead(sim, actor);
 }
 
 static enum hk_status job_actors(struct sim *sim, struct hk__hash *cores, uint32_t j, uint32_t *a,

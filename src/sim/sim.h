@@ -83,6 +83,7 @@ struct sim_lane {
 	uint32_t nsteps;
 	uint32_t at, slice;
 	struct lane_step step;
+	bool ahead;			/* it only sends, and others of its actor receive */
 	uint32_t from, to;		/* channels of the step, or HK_NONE */
 	uint32_t next_turn;		/* lane behind it, where it waits for its turn */
 	double begin_ns, end_ns;	/* of the step that runs */

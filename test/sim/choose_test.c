@@ -137,6 +137,38 @@ TEST(calls_in_a_row)
 
 /* ---- constants from times ---- */
 
+/* ---- lanes that nothing holds back ---- */
+
+static double tcp_time(const char *change, enum hk_coll coll, const char *algo)
+{
+	uint32_t one_each[2] = { 1, 1 };
+	struct hk_fabric *fabric;
+	struct hk_why why = { "" };
+
+	CHECK_EQ(hk_fabric_hosts(NULL, one_each, 2, NULL, &why, &fabric), HK_OK);
+	CHECK_EQ(hk_fabric_change(fabric, change, &why), HK_OK);
+	struct hk_plan *plan = bed_plan(fabric, coll, algo, 2);
+	double ns = bed_run(fabric, plan, 16 << 20, NULL, NULL).time_ns;
+	hk_plan_destroy(plan);
+	hk_fabric_free(fabric);
+	return ns;
+}
+
+/* Only what a lane sends that does not receive, in a rank that does. */
+TEST(sending_ahead_costs)
+{
+	const char *none = "tcp.ahead-byte=0", *some = "tcp.ahead-byte=1";
+
+	CHECK(tcp_time(some, HK_COLL_ALLREDUCE, "two-shot") >
+	      1.2 * tcp_time(none, HK_COLL_ALLREDUCE, "two-shot"));
+	CHECK(tcp_time(some, HK_COLL_ALLGATHER, "direct") >
+	      1.2 * tcp_time(none, HK_COLL_ALLGATHER, "direct"));
+	CHECK(tcp_time(some, HK_COLL_ALLREDUCE, "ring") ==
+	      tcp_time(none, HK_COLL_ALLREDUCE, "ring"));
+	CHECK(tcp_time(some, HK_COLL_BROADCAST, "binomial") ==
+	      tcp_time(none, HK_COLL_BROADCAST, "binomial"));
+}
+
 static const struct {
 	enum hk_coll coll;
 	const char *algo;
