@@ -24,6 +24,7 @@ typedef unsigned long long hk__cu_ptr;
 enum {
 	HK__CU_SUCCESS = 0,
 	HK__CU_ERROR_OUT_OF_MEMORY = 2,
+	HK__CU_ERROR_NOT_INITIALIZED = 3,
 	HK__CU_ERROR_NO_BINARY = 209,
 	HK__CU_ERROR_PEER_ALREADY = 704,
 	HK__CU_POINTER_MEMORY_TYPE = 2,
@@ -42,6 +43,7 @@ enum {
 #define HK__CUDA_MAP(X) \
 	X(error_name,     "cuGetErrorName",                 (int error, const char **name)) \
 	X(pointer,        "cuPointerGetAttribute",          (void *value, int attribute, hk__cu_ptr at)) \
+	X(count,          "cuDeviceGetCount",               (int *count)) \
 	X(device,         "cuDeviceGet",                    (int *device, int ordinal)) \
 	X(attribute,      "cuDeviceGetAttribute",           (int *value, int attribute, int device)) \
 	X(context,        "cuDevicePrimaryCtxRetain",       (hk__cu_context *context, int device)) \

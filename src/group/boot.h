@@ -19,6 +19,16 @@
 
 #include <sys/socket.h>
 
+/* What a rank says of itself to all others: which process it is in, and of GPUs. */
+enum {
+	HK__CARD_GPU = 1 << 0,		/* there may be one: a driver is loaded */
+	HK__CARD_STAGED = 1 << 1	/* HOCKET_GPU=staged */
+};
+struct hk__boot_card {
+	uint64_t process;		/* no two processes have the same */
+	uint32_t flags;
+};
+
 struct hk__boot_spec {
 	uint32_t rank;			/* HK_NONE: a newcomer, */
 	uint32_t n;			/* which does not know this either: 0 */
@@ -35,6 +45,7 @@ struct hk__boot_spec {
 	bool share;			/* wants the memory of the host; all ranks the same */
 	size_t segment_bytes;		/* of each rank; all ranks the same */
 	bool encrypt;			/* data connections; all ranks the same */
+	struct hk__boot_card card;
 	uint64_t timeout_ns;		/* until all have come */
 	const struct hk_alloc *alloc;	/* NULL: the default one */
 	/* Of those who grow: */
@@ -53,7 +64,7 @@ static inline bool hk__boot_is_newcomer(const struct hk__boot_spec *spec)
 }
 
 /*
- * Fills all but share and segment_bytes from the options and, where they say
+ * Fills all but share, segment_bytes and card from the options and, where they say
  * nothing, from the environment: HOCKET_*, else torchrun's, Open MPI's, MPICH's,
  * Slurm's, else a plain RANK and its company, as in Kubernetes; else it is a
  * group of one; HOCKET_RANK=new, or rank HK_NONE, is a newcomer. Threads of this
@@ -76,10 +87,12 @@ struct hk__record_env {
 };
 
 enum hk__group_net { HK__NET_AUTO, HK__NET_SHM, HK__NET_TCP };
+enum hk__gpu_use { HK__GPU_USE_AUTO, HK__GPU_USE_STAGED, HK__GPU_USE_OFF };
 
 /* What the environment says of a group once it is made. */
 struct hk__group_env {
 	enum hk__group_net net;		/* HOCKET_NET */
+	enum hk__gpu_use gpu;		/* HOCKET_GPU */
 	uint64_t timeout_ns;		/* HOCKET_TIMEOUT; never 0 */
 	bool check;			/* HOCKET_CHECK */
 	bool progress;			/* HOCKET_PROGRESS */
@@ -106,6 +119,7 @@ struct hk__boot_peer {
 	uint32_t local;			/* its place among the ranks of its host */
 	struct sockaddr_storage addr;	/* where it takes connections */
 	socklen_t addr_len;		/* 0 in a group of one */
+	struct hk__boot_card card;
 };
 
 struct hk__boot {

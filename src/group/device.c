@@ -2,8 +2,8 @@
 /*
  * device.c - calls on device memory: from a request to a launch.
  *
- * Ranks of a group share one struct hk__gpu, which the first that needs it
- * makes for all: a launch waits for nobody, so one thread may call for all ranks,
+ * Ranks of a group in one process share one struct hk__gpu, which the first that
+ * needs it makes for all: a launch waits for nobody, so one thread may call for all ranks,
  * one after the other. Programs are made when they are first needed, alike on all
  * ranks (I12): by size and collective alone.
  */
@@ -17,12 +17,16 @@
 
 struct hk__gpu_share {
 	struct hk__gpu_share *next;
+	const struct hk_alloc *alloc;
 	struct hk__gpu *device;
-	uint32_t refs;		 /* groups */
-	uint32_t context, first; /* which group: no two that share a rank have both */
+	uint32_t refs; /* groups */
+	/* Which group: no two that share a rank have all of these. */
+	unsigned char run[HK__KEY_BYTES];
+	uint32_t context, first;
 };
 
-/* Of the lists of all commons: taken when a group first uses a device, and when it ends. */
+/* Of this process; the lock is taken when a group first uses a device, and when it ends. */
+static struct hk__gpu_share *shares;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool hk__group_on_device(const void *in, const void *out)
@@ -54,47 +58,49 @@ static enum hk_status device_sms(struct hk_group *group, uint32_t *sms_out)
 static enum hk_status share_make(struct hk_group *group, int ordinal,
 				 struct hk__gpu_share **share_out)
 {
-	struct hk__commons *commons = group->world->commons;
-	struct hk__gpu_spec spec = { .n = group->n, .ordinal = ordinal, .alloc = commons->alloc };
+	const struct hk_alloc *alloc = group->alloc;
+	struct hk__gpu_spec spec = { .n = group->n, .ordinal = ordinal, .alloc = alloc };
 	enum hk_status status = device_sms(group, &spec.sms);
 
 	if (status != HK_OK)
 		return status;
-	struct hk__gpu_share *share = hk__mem_zalloc(commons->alloc, 1, sizeof(*share));
+	struct hk__gpu_share *share = hk__mem_zalloc(alloc, 1, sizeof(*share));
 	if (!share)
 		return hk__group_refuse(group, HK_ENOMEM, "no memory for a device");
 	status = hk__gpu_create(&spec, &group->why, &share->device);
 	if (status != HK_OK) {
-		hk__mem_free(commons->alloc, share, 1, sizeof(*share));
+		hk__mem_free(alloc, share, 1, sizeof(*share));
 		return status;
 	}
+	share->alloc = alloc;
+	memcpy(share->run, group->world->boot.key, sizeof(share->run));
 	share->context = group->chans.context;
 	share->first = hk__chans_rank(&group->chans, 0);
-	share->next = commons->devices;
-	commons->devices = share;
+	share->next = shares;
+	shares = share;
 	*share_out = share;
 	return HK_OK;
 }
 
+static bool share_is(const struct hk__gpu_share *share, const struct hk_group *group)
+{
+	return memcmp(share->run, group->world->boot.key, sizeof(share->run)) == 0 &&
+	       share->context == group->chans.context &&
+	       share->first == hk__chans_rank(&group->chans, 0);
+}
+
 static enum hk_status group_share(struct hk_group *group, const struct hk_request *request)
 {
-	struct hk__commons *commons = group->world->commons;
 	enum hk_status status = HK_OK;
 	int ordinal = 0;
 
 	if (group->device)
 		return HK_OK;
-	if (!commons)
-		return hk__group_refuse(group, HK_EINVAL,
-					"%s: device memory works among ranks that are threads of "
-					"one process, and these are processes",
-					hk_coll_name(request->coll));
 	if (!hk__cuda_memory(request->call.in, &ordinal))
 		(void)hk__cuda_memory(request->call.out, &ordinal);
 	pthread_mutex_lock(&lock);
-	struct hk__gpu_share *share = commons->devices;
-	while (share && (share->context != group->chans.context ||
-			 share->first != hk__chans_rank(&group->chans, 0)))
+	struct hk__gpu_share *share = shares;
+	while (share && !share_is(share, group))
 		share = share->next;
 	if (!share)
 		status = share_make(group, ordinal, &share);
@@ -110,20 +116,19 @@ static enum hk_status group_share(struct hk_group *group, const struct hk_reques
 void hk__group_device_free(struct hk_group *group)
 {
 	struct hk__gpu_share *share = group->device;
-	struct hk__commons *commons = group->world->commons;
 
 	if (!share)
 		return;
 	group->device = NULL;
 	pthread_mutex_lock(&lock);
 	if (--share->refs == 0) {
-		struct hk__gpu_share **link = &commons->devices;
+		struct hk__gpu_share **link = &shares;
 
 		while (*link != share)
 			link = &(*link)->next;
 		*link = share->next;
 		hk__gpu_destroy(share->device);
-		hk__mem_free(commons->alloc, share, 1, sizeof(*share));
+		hk__mem_free(share->alloc, share, 1, sizeof(*share));
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -239,6 +244,22 @@ static enum hk_status request_plan(struct hk_group *group, const struct hk_reque
 	return status;
 }
 
+/* Whether the ranks of the group reach each other. */
+static enum hk_status request_path(struct hk_group *group, const struct hk_request *request)
+{
+	const char *name = hk_coll_name(request->coll);
+
+	if (group->world->origin.env.gpu == HK__GPU_USE_OFF)
+		return hk__group_refuse(group, HK_EINVAL, "%s: device memory, but HOCKET_GPU=off",
+					name);
+	if (hk__group_gpu_path(group) != HK__GPU_DIRECT)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: device memory works among ranks that are threads of "
+					"one process, and these are processes",
+					name);
+	return HK_OK;
+}
+
 enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_request *request,
 				     const struct hk_opts *opts)
 {
@@ -255,6 +276,8 @@ enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_req
 
 	if (status == HK_OK)
 		status = request_fits(group, request, opts);
+	if (status == HK_OK)
+		status = request_path(group, request);
 	if (status == HK_OK)
 		status = group_share(group, request);
 	if (status == HK_OK)

@@ -9,6 +9,19 @@
 #define HK__DEVICE_ONE_SHOT (32u << 10)
 #define HK__DEVICE_TREE (64u << 10)
 
+/* card.c: what this rank says of itself when it meets the others. */
+void hk__card_make(enum hk__gpu_use use, struct hk__boot_card *card_out);
+/* What the cards of a group's ranks allow; group->gpu_path is that, and later less. */
+enum hk__gpu_path hk__gpu_path_of(const struct hk_group *group);
+/*
+ * DIRECT and STAGED are for ever; APART may become STAGED, on all ranks, in the first
+ * call of a group on device memory.
+ */
+static inline enum hk__gpu_path hk__group_gpu_path(const struct hk_group *group)
+{
+	return group->gpu_path;
+}
+
 /* Whether one of them is device memory; only where a driver was seen. */
 bool hk__group_on_device(const void *in, const void *out);
 

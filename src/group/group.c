@@ -129,6 +129,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	group->chans.ranks = spec->ranks;
 	group->chans.slots = world->slots;
 	group->chans.slot_bytes = world->slot_bytes;
+	group->gpu_path = hk__gpu_path_of(group);
 	if (group_find_nodes(group) != HK_OK) {
 		hk__group_destroy(group);
 		return HK_ENOMEM;
@@ -230,6 +231,8 @@ static enum hk_status world_found(const struct hk__charter *origin, struct hk_wh
 	boot_spec.share = spec.net != HK__NET_TCP || boot_spec.n == 1;
 	boot_spec.segment_bytes = hk__world_segment_bytes();
 	boot_spec.encrypt = spec.encrypt;
+	hk__cuda_look();
+	hk__card_make(origin->env.gpu, &boot_spec.card);
 	status = hk__boot_join(&boot_spec, why, &boot);
 	if (status != HK_OK) {
 		hk_fabric_free(spec.like);

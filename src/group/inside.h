@@ -52,7 +52,6 @@ struct hk__commons {
 	socklen_t *addr_lens;
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* as a world's */
-	struct hk__gpu_share *devices; /* device.c's */
 };
 
 struct hk__world {
@@ -213,6 +212,13 @@ struct hk_request {
 
 /* ---- groups ---- */
 
+/* How ranks reach each other's device memory; the same on all ranks of a group. */
+enum hk__gpu_path {
+	HK__GPU_DIRECT,			/* one process: all of it */
+	HK__GPU_APART,			/* one host: segments of the library's alone */
+	HK__GPU_STAGED			/* not at all: by memory of hosts, and their nets */
+};
+
 /* A plan that is bound and ready. */
 struct hk__bound {
 	enum hk_coll coll;
@@ -312,7 +318,8 @@ struct hk_group {
 	struct hk_record_group *row;	/* of the recorder; NULL: none */
 	const struct hk__recent *row_like; /* what its newest entry is like; NULL: not known */
 
-	struct hk__gpu_share *device; /* device.c's; NULL: no call was on device memory */
+	enum hk__gpu_path gpu_path;	/* of calls on device memory */
+	struct hk__gpu_share *device;	/* device.c's; NULL: no call was on device memory */
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;
 };

@@ -500,7 +500,8 @@ static enum hk_status hosts_number(struct lead *lead, struct hk__boot_peer *peer
 		peers[r] = (struct hk__boot_peer){ .node = entry->value,
 						   .local = (*count)++,
 						   .addr = hello->place.addr,
-						   .addr_len = hello->place.len };
+						   .addr_len = hello->place.len,
+						   .card = hello->card };
 	}
 	status = HK_OK;
 done:

@@ -69,7 +69,7 @@ enum hk_status hk__place_listen(struct hk__place *place, int *fd_out);
 #define HK__GREETING_BYTES (8u + HK__NONCE_BYTES)
 #define HK__CLAIM_BYTES (HK__NONCE_BYTES + HK__PROOF_BYTES)	/* without the hello */
 #define HK__VERDICT_BYTES (1u + HK__PROOF_BYTES)
-#define HK__HELLO_MAX 64u
+#define HK__HELLO_MAX 80u
 #define HK__PURPOSE_BYTES 16u
 
 extern const unsigned char hk__line_magic[8];

@@ -29,7 +29,8 @@ void hk__meet_hello(const struct hk__boot_spec *spec, struct hk__hello *hello_ou
 					 .share = spec->share,
 					 .segment_bytes = spec->share ? spec->segment_bytes : 0,
 					 .encrypt = spec->encrypt,
-					 .meeting = spec->meeting };
+					 .meeting = spec->meeting,
+					 .card = spec->card };
 	memcpy(hello_out->host, hash, HK__HOST_BYTES);
 }
 
@@ -111,12 +112,14 @@ static enum hk_status meet(const struct hk__boot_spec *spec, uint64_t deadline_n
 	unsigned char run[HK__RUN_BYTES];
 	enum hk_status status = HK_OK;
 
-	if (spec->n == 1)
+	if (spec->n == 1) {
 		hk__auth_nonce(run);
-	else if (spec->rank == 0)
+		boot->peers[0].card = spec->card;
+	} else if (spec->rank == 0) {
 		status = hk__meet_lead(spec, deadline_ns, why, boot, run);
-	else
+	} else {
 		status = hk__meet_follow(spec, deadline_ns, why, boot, run);
+	}
 	if (status != HK_OK)
 		return status;
 	key_make(spec, run, boot->key);

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #define PLACE_BYTES 20u
-#define ENTRY_BYTES (4u + PLACE_BYTES)
+#define CARD_BYTES 12u
+#define ENTRY_BYTES (4u + PLACE_BYTES + CARD_BYTES)
 #define HEAD_BYTES (HK__RUN_BYTES + 4u)
 
-_Static_assert(HK__HELLO_BYTES == 4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + 8, "a hello fits");
+_Static_assert(HK__HELLO_BYTES == 4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + 8 + CARD_BYTES,
+	       "a hello fits");
 _Static_assert(HK__HELLO_BYTES <= HK__HELLO_MAX, "a claim takes a hello");
 
 /* ---- numbers ---- */
@@ -73,6 +75,20 @@ static bool place_read(const unsigned char **at, struct sockaddr_storage *addr, 
 	return (kind == 4 || kind == 6) && port != 0;
 }
 
+/* ---- cards ---- */
+
+static unsigned char *card_write(const struct hk__boot_card *card, unsigned char *at)
+{
+	return put(put(at, card->process, 8), card->flags, 4);
+}
+
+static bool card_read(const unsigned char **at, struct hk__boot_card *card)
+{
+	card->process = get(at, 8);
+	card->flags = (uint32_t)get(at, 4);
+	return card->flags <= (HK__CARD_GPU | HK__CARD_STAGED);
+}
+
 /* ---- hello ---- */
 
 void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__HELLO_BYTES])
@@ -86,6 +102,7 @@ void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__
 	memcpy(at, hello->host, HK__HOST_BYTES);
 	at = place_write(&hello->place, at + HK__HOST_BYTES);
 	at = put(at, hello->meeting, 8);
+	at = card_write(&hello->card, at);
 	hk_assert(at == bytes_out + HK__HELLO_BYTES);
 }
 
@@ -105,6 +122,8 @@ bool hk__hello_read(const unsigned char bytes[HK__HELLO_BYTES], struct hk__hello
 	if (!place_read(&at, &hello.place.addr, &hello.place.len) || flags > 3)
 		return false;
 	hello.meeting = get(&at, 8);
+	if (!card_read(&at, &hello.card))
+		return false;
 	*hello_out = hello;
 	return true;
 }
@@ -158,6 +177,7 @@ void hk__table_write(const struct hk__table *table, unsigned char *bytes_out)
 		struct hk__place place = { peer->addr, peer->addr_len };
 
 		at = place_write(&place, put(at, peer->node, 4));
+		at = card_write(&peer->card, at);
 	}
 }
 
@@ -177,7 +197,8 @@ bool hk__table_read(const unsigned char *bytes, size_t len, uint32_t *counts,
 		struct hk__boot_peer *peer = &table->peers[r];
 
 		peer->node = (uint32_t)get(&at, 4);
-		if (peer->node > table->nnodes || !place_read(&at, &peer->addr, &peer->addr_len))
+		if (peer->node > table->nnodes || !place_read(&at, &peer->addr, &peer->addr_len) ||
+		    !card_read(&at, &peer->card))
 			return false;
 		table->nnodes += peer->node == table->nnodes;
 		peer->local = counts[peer->node]++;

@@ -20,9 +20,10 @@ struct hk__hello {
 	unsigned char host[HK__HOST_BYTES];
 	struct hk__place place;	/* where it takes connections */
 	uint64_t meeting;	/* of those who grow; 0: of a start, or a newcomer */
+	struct hk__boot_card card;
 };
 
-#define HK__HELLO_BYTES 64u
+#define HK__HELLO_BYTES 76u
 
 void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__HELLO_BYTES]);
 /* False: no rank says that. */

@@ -77,6 +77,23 @@ TEST(not_shared)
 	members_leave(3);
 }
 
+/* What each says of itself, all know. */
+TEST(cards)
+{
+	members_init(3);
+	for (uint32_t r = 0; r < 3; r++)
+		members[r].spec.card = (struct hk__boot_card){ ~UINT64_C(0) - r, r };
+	members_run(3);
+	members_check_ok(3);
+	for (uint32_t r = 0; r < 3; r++) {
+		for (uint32_t s = 0; s < 3; s++) {
+			CHECK_EQ(members[r].boot.peers[s].card.process, ~UINT64_C(0) - s);
+			CHECK_EQ(members[r].boot.peers[s].card.flags, s);
+		}
+	}
+	members_leave(3);
+}
+
 /* A run's key is its own. */
 TEST(keys_differ_from_run_to_run)
 {

@@ -535,7 +535,12 @@ TEST(group_variables)
 	CHECK_EQ(env.net, HK__NET_SHM);
 	CHECK_EQ(group_env("HOCKET_NET=tcp", NULL, &why, &env), HK_OK);
 	CHECK_EQ(env.net, HK__NET_TCP);
+	CHECK_EQ(group_env("HOCKET_GPU=staged", NULL, &why, &env), HK_OK);
+	CHECK_EQ(env.gpu, HK__GPU_USE_STAGED);
+	CHECK_EQ(group_env("HOCKET_GPU=off", NULL, &why, &env), HK_OK);
+	CHECK_EQ(env.gpu, HK__GPU_USE_OFF);
 	CHECK_EQ(group_env("HOCKET_NET=auto", NULL, &why, &env), HK_OK);
+	CHECK_EQ(env.gpu, HK__GPU_USE_AUTO);
 	CHECK_EQ(env.net, HK__NET_AUTO);
 	CHECK_EQ(group_env("HOCKET_TIMEOUT=2", NULL, &why, &env), HK_OK);
 	CHECK_EQ(env.timeout_ns, 2 * SECOND);
@@ -569,7 +574,8 @@ TEST(group_options_win)
 
 TEST(group_wrong_variables)
 {
-	static const char *const vars[] = { "HOCKET_NET=udp",	  "HOCKET_NET=SHM",
+	static const char *const vars[] = { "HOCKET_GPU=direct",  "HOCKET_GPU=1",
+					    "HOCKET_NET=udp",	  "HOCKET_NET=SHM",
 					    "HOCKET_TIMEOUT=-1",  "HOCKET_TIMEOUT=1.5",
 					    "HOCKET_TIMEOUT=1s",  "HOCKET_TIMEOUT=1000001",
 					    "HOCKET_CHECK=yes",	  "HOCKET_CHECK=2",
