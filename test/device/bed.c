@@ -110,11 +110,12 @@ uint32_t mode_of(const struct want *want, bool lines)
 	return (wide ? HK__FLAT_WIDE : 0) | (lines ? HK__FLAT_LINES : 0);
 }
 
-struct hk__flat *flatten(const struct hk_plan *plan, uint32_t mode)
+struct hk__flat *flatten(const struct hk_plan *plan, uint32_t mode, bool apart)
 {
 	struct hk__flat_spec spec = { .plan = plan,
 				      .wide = mode & HK__FLAT_WIDE,
-				      .lines = mode & HK__FLAT_LINES };
+				      .lines = mode & HK__FLAT_LINES,
+				      .apart = apart };
 	struct hk__flat *flat;
 	struct hk_why why;
 

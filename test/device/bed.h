@@ -20,7 +20,7 @@ void bed_close(struct bed *bed);
 
 /* How a call of these elements is flattened. */
 uint32_t mode_of(const struct want *want, bool lines);
-struct hk__flat *flatten(const struct hk_plan *plan, uint32_t mode);
+struct hk__flat *flatten(const struct hk_plan *plan, uint32_t mode, bool apart);
 
 /* All but buffers and shape. */
 void call_fill(struct bed *bed, const struct hk__flat *flat, const struct want *want,

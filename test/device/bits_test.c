@@ -49,7 +49,7 @@ static void ranks_run(struct rank_run *runs, uint32_t n)
 
 /* The same by moves, into `seen`. */
 static void moves_run(struct bed *bed, struct rank_run *runs, const struct hk_plan *plan,
-		      bool lines)
+		      bool lines, bool apart)
 {
 	struct want want = { .coll = HK_COLL_ALLREDUCE,
 			     .type = runs->type,
@@ -59,7 +59,7 @@ static void moves_run(struct bed *bed, struct rank_run *runs, const struct hk_pl
 	struct hk_sizes sizes = { COUNT, NULL };
 	struct hk__flat_call calls[1][RANKS_MAX];
 	uint32_t mode = mode_of(&want, lines);
-	struct hk__flat *flat = flatten(plan, mode);
+	struct hk__flat *flat = flatten(plan, mode, apart);
 
 	for (uint32_t r = 0; r < bed->n; r++) {
 		call_fill(bed, flat, &want, mode, r, &calls[0][r]);
@@ -92,15 +92,20 @@ static void bits_try(struct bed *bed, struct rank_run *runs, enum hk_type type, 
 			runs[r].in[i] = (char)test_random(&seed);
 	}
 	ranks_run(runs, bed->n);
-	for (int lines = 0; lines < 2; lines++) {
-		moves_run(bed, runs, plan, lines);
+	for (int way = 0; way < 3; way++) {
+		bool lines = way == 1, apart = way == 2;
+
+		moves_run(bed, runs, plan, lines, apart);
 		for (uint32_t r = 0; r < bed->n; r++) {
 			for (size_t i = 0; i < bytes; i++) {
 				if (runs[r].seen[i] != runs[r].out[i])
 					test_fail(__FILE__, __LINE__,
 						  "%s %s by %s%s, n=%u: rank %u: byte %zu",
 						  hk_type_name(type), hk_redop_name(op), algo,
-						  lines ? " and lines" : "", bed->n, r, i);
+						  lines	  ? " and lines"
+						  : apart ? " and rooms"
+							  : "",
+						  bed->n, r, i);
 			}
 		}
 	}

@@ -65,16 +65,36 @@ static void data_check(const struct rank_data *data, const struct want *want, ui
 
 /* ---- one plan ---- */
 
+/* No rank touches what is another's alone. */
+static void refs_check(const struct hk__flat *flat, const char *name)
+{
+	for (uint32_t r = 0; r < flat->n; r++) {
+		const struct hk__flat_program *program = flat->programs[r];
+		const struct hk__flat_ref *refs =
+			(const void *)((const char *)program + program->refs);
+
+		for (uint32_t i = 0; i < program->nrefs; i++) {
+			if (refs[i].kind <= HK__FLAT_OUT && refs[i].rank != r)
+				test_fail(__FILE__, __LINE__, "%s: rank %u touches `%s` of rank %u",
+					  name, r, refs[i].kind == HK__FLAT_IN ? "in" : "out",
+					  refs[i].rank);
+		}
+	}
+}
+
 /* CALLS calls with other data each, one behind the other, in place and not by turns. */
-static void plan_run(const struct hk_plan *plan, struct bed *bed, struct want want, bool lines)
+static void plan_run(const struct hk_plan *plan, struct bed *bed, struct want want, bool lines,
+		     bool apart)
 {
 	struct rank_data data[CALLS][RANKS_MAX];
 	struct hk__flat_call calls[CALLS][RANKS_MAX];
 	uint64_t counts[RANKS_MAX];
 	uint32_t mode = mode_of(&want, lines);
-	struct hk__flat *flat = flatten(plan, mode);
+	struct hk__flat *flat = flatten(plan, mode, apart);
 	struct hk_sizes sizes = { want.count, want.v ? counts : NULL };
 
+	if (apart || lines)
+		refs_check(flat, each_name(plan));
 	for (uint32_t r = 0; want.v && r < want.n; r++)
 		counts[r] = want_count(&want, r);
 	for (uint32_t i = 0; i < CALLS; i++) {
@@ -117,8 +137,8 @@ static void plan_by_turns(const struct hk_plan *plan, void *ctx)
 	struct turns *turns = ctx;
 	struct want want = { .coll = plan->coll, .n = plan->n, .root = plan->root };
 
-	for (uint32_t k = 0; k < 2; k++) {
-		bool lines = k;
+	for (uint32_t k = 0; k < 3; k++) {
+		bool lines = k == 1, apart = k == 2;
 
 		turns->turn++;
 		want.type = (enum hk_type)(turns->turn % HK_TYPE_COUNT);
@@ -135,7 +155,7 @@ static void plan_by_turns(const struct hk_plan *plan, void *ctx)
 			bed_close(&turns->bed);
 			bed_open(&turns->bed, plan->n, 3);
 		}
-		plan_run(plan, &turns->bed, want, lines);
+		plan_run(plan, &turns->bed, want, lines, apart);
 	}
 	turns->plans++;
 }
@@ -202,7 +222,7 @@ static void check_shape(enum hk_coll coll, const char *algo, uint32_t nmoves, ui
 
 	opts.algo = algo;
 	CHECK_EQ(hk_plan_create(coll, 8, &opts, &why, &plan), HK_OK);
-	struct hk__flat *flat = flatten(plan, 0);
+	struct hk__flat *flat = flatten(plan, 0, false);
 	for (uint32_t r = 0; r < 8; r++) {
 		const struct hk__flat_program *program = flat->programs[r];
 		const struct hk__flat_move *move =
@@ -234,6 +254,38 @@ TEST(reducescatter_keeps_nothing)
 	check_shape(HK_COLL_REDUCESCATTER, "direct", 1, 8, 1);
 }
 
+/* Apart, each rank puts what others want into rooms of its own, once, and waits for nobody. */
+static void check_apart(enum hk_coll coll, const char *algo, uint32_t nmoves, uint32_t rooms)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan *plan;
+	struct hk_why why;
+
+	opts.algo = algo;
+	CHECK_EQ(hk_plan_create(coll, 8, &opts, &why, &plan), HK_OK);
+	struct hk__flat *flat = flatten(plan, 0, true);
+	for (uint32_t r = 0; r < 8; r++) {
+		const struct hk__flat_program *program = flat->programs[r];
+		const struct hk__flat_move *move =
+			(const void *)((const char *)program + program->moves);
+
+		CHECK_EQ(program->nmoves, nmoves);
+		CHECK_EQ(program->nmail, 0);
+		CHECK_EQ(move->nwait, 0);
+	}
+	CHECK_EQ(flat->rooms, rooms);
+	hk__flat_destroy(flat);
+	hk_plan_destroy(plan);
+}
+
+TEST(apart_what_all_want_is_in_one_room)
+{
+	check_apart(HK_COLL_ALLGATHER, "direct", 1 + 7, 1);
+	check_apart(HK_COLL_ALLTOALL, "direct", 8 + 7, 7);
+	check_apart(HK_COLL_ALLREDUCE, "one-shot", 1 + 1, 1);
+	check_apart(HK_COLL_ALLREDUCE, "two-shot", 7 + 1 + 7, 8);
+}
+
 /* ---- giving up ---- */
 
 TEST(a_missing_rank_is_named)
@@ -251,7 +303,7 @@ TEST(a_missing_rank_is_named)
 	bed_open(&bed, 3, 2);
 	opts.algo = "two-shot";
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 3, &opts, &why, &plan), HK_OK);
-	struct hk__flat *flat = flatten(plan, 0);
+	struct hk__flat *flat = flatten(plan, 0, false);
 	for (uint32_t r = 0; r < 3; r++) {
 		struct hk_sizes sizes = { want.count, NULL };
 

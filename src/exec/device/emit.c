@@ -174,7 +174,9 @@ static void ranks_meet(struct wiring *wiring)
 				operand_at(lists[writes], writes ? k - move->src.count : k);
 			uint32_t owner = place_at(wiring->moves, operand->at)->rank;
 
-			if (!is_line(wiring, operand) && owner != move->rank)
+			/* Apart, what is read was written in this call: that is waited for. */
+			if (!is_line(wiring, operand) && owner != move->rank &&
+			    (writes || !wiring->moves->apart))
 				wiring->mailed[(size_t)move->rank * wiring->n + owner] = true;
 		}
 	}
@@ -445,7 +447,15 @@ static bool draft_number(struct hk__array *numbers, uint32_t number)
 	return place != NULL;
 }
 
-static bool draft_refs(struct draft *draft, const struct wiring *wiring,
+/* What a move of the rank may touch. */
+static bool place_fits(const struct wiring *wiring, const struct place *place, uint32_t rank)
+{
+	bool own = place->kind == PLACE_ROOM || place->kind == PLACE_LINE || place->rank == rank;
+
+	return own || !(wiring->moves->apart || wiring->moves->lines);
+}
+
+static bool draft_refs(struct draft *draft, const struct wiring *wiring, uint32_t rank,
 		       const struct hk__array *operands, uint16_t *count)
 {
 	static const uint8_t kinds[] = { [PLACE_IN] = HK__FLAT_IN,
@@ -458,6 +468,7 @@ static bool draft_refs(struct draft *draft, const struct wiring *wiring,
 
 		if (place->kind == PLACE_NOTHING)
 			continue;
+		hk_assert(place_fits(wiring, place, rank));
 		struct hk__flat_ref *ref = hk__array_push(&draft->refs);
 		if (!ref)
 			return false;
@@ -507,8 +518,8 @@ static bool draft_move(struct draft *draft, const struct wiring *wiring, uint32_
 	flat->refs = (uint32_t)draft->refs.count;
 	flat->waits = (uint32_t)draft->waits.count;
 	flat->signals = (uint32_t)draft->signals.count;
-	if (!draft_refs(draft, wiring, &move->src, &flat->nsrc) ||
-	    !draft_refs(draft, wiring, &move->dst, &flat->ndst) ||
+	if (!draft_refs(draft, wiring, move->rank, &move->src, &flat->nsrc) ||
+	    !draft_refs(draft, wiring, move->rank, &move->dst, &flat->ndst) ||
 	    !draft_waits(&draft->waits, &wiring->waits[(size_t)index * 2], &flat->nwait) ||
 	    !draft_waits(&draft->waits, &wiring->waits[(size_t)index * 2 + 1], &flat->nwait_later))
 		return false;

@@ -356,9 +356,12 @@ static enum hk_status moves_init(struct moves *moves, const struct hk__flat_spec
 	uint32_t n = spec->plan->n;
 	enum hk_status status = HK_OK;
 
-	*moves = (struct moves){
-		.plan = spec->plan, .alloc = alloc, .wide = spec->wide, .lines = spec->lines, .n = n
-	};
+	*moves = (struct moves){ .plan = spec->plan,
+				 .alloc = alloc,
+				 .wide = spec->wide,
+				 .lines = spec->lines,
+				 .apart = spec->apart,
+				 .n = n };
 	hk__array_init(&moves->places, alloc, sizeof(struct place));
 	hk__array_init(&moves->messages, alloc, sizeof(struct message));
 	hk__array_init(&moves->moves, alloc, sizeof(struct move));

@@ -16,6 +16,7 @@ struct hk__flat_spec {
 	const struct hk_plan *plan;	/* proved */
 	bool wide;			/* HK__FLAT_WIDE */
 	bool lines;			/* all messages by lines */
+	bool apart;			/* no rank touches another's in or out */
 	const struct hk_alloc *alloc;
 };
 

@@ -7,6 +7,10 @@
  * becomes memory: it is put to where its receiver would have stored it, or read
  * from where its sender has it, or, if that place is used for something else in
  * between, goes through a room of the receiver's.
+ *
+ * Ranks that are apart do not reach each other's `in` and `out`: what lies there goes
+ * through a room of the sender's, one for all who want it, and is read there. So
+ * nobody has to wait to send.
  */
 #include "exec/device/moves.h"
 
@@ -19,6 +23,14 @@ static bool touches(const struct moves *moves, const struct hk__array *operands,
 			return true;
 	}
 	return false;
+}
+
+/* Whether a rank may read and write another's place by itself. */
+static bool reaches(const struct moves *moves, uint32_t rank, uint32_t place)
+{
+	const struct place *at = place_at(moves, place);
+
+	return !moves->apart || at->rank == rank || at->kind == PLACE_ROOM;
 }
 
 /* Whether some move strictly between the two times does; reading counts if asked for. */
@@ -193,7 +205,9 @@ static uint32_t stored_by(const struct moves *moves, const struct move *copy)
 			operand_find(&move->dst, *operand_at(&copy->src, 0)) < move->dst.count;
 
 		/* What may be put here by its sender is a move no more. */
-		if (stores && (moves->lines || move->src.count > 1 || is_copy(move)))
+		bool stays = moves->lines ||
+			     (moves->apart && place_at(moves, place)->kind != PLACE_ROOM);
+		if (stores && (stays || move->src.count > 1 || is_copy(move)))
 			return writer;
 	}
 	for (size_t i = 0; i < noted->count; i++) {
@@ -218,6 +232,9 @@ static bool can_store(const struct moves *moves, const struct move *copy, uint32
 	const struct message *message = message_at(moves, dst->at);
 	if (message->empty)
 		return false;
+	/* A room is read where it is; what is not goes to one, for all who want it. */
+	if (moves->apart && !moves->lines)
+		return place_at(moves, operand_at(&copy->src, 0)->at)->kind != PLACE_ROOM;
 	return moves->lines || only_stores(move_at(moves, message->receiver));
 }
 
@@ -265,8 +282,9 @@ static enum hk_status replace(struct moves *moves, uint32_t move, bool writes, u
 static enum hk_status message_through(struct moves *moves, uint32_t id, enum place_kind kind)
 {
 	struct message message = *message_at(moves, id);
-	uint32_t place = hk__place_new(moves, kind, move_at(moves, message.receiver)->rank, 0,
-				       message.value.wide);
+	bool pulled = moves->apart && kind == PLACE_ROOM;
+	uint32_t owner = move_at(moves, pulled ? message.sender : message.receiver)->rank;
+	uint32_t place = hk__place_new(moves, kind, owner, 0, message.value.wide);
 
 	if (place == HK_NONE)
 		return HK_ENOMEM;
@@ -280,13 +298,14 @@ static uint32_t message_lies(const struct moves *moves, const struct move *sende
 {
 	uint32_t place = HK_NONE;
 
-	if (is_copy(sender))
+	if (is_copy(sender) && reaches(moves, receiver->rank, operand_at(&sender->src, 0)->at))
 		place = operand_at(&sender->src, 0)->at;
 	for (size_t i = 0; i < sender->dst.count && place == HK_NONE; i++) {
 		const struct operand *dst = operand_at(&sender->dst, i);
 
 		if (!dst->is_message && place_at(moves, dst->at)->rank == sender->rank &&
-		    place_at(moves, dst->at)->kind != PLACE_NOTHING)
+		    place_at(moves, dst->at)->kind != PLACE_NOTHING &&
+		    reaches(moves, receiver->rank, dst->at))
 			place = dst->at;
 	}
 	if (place == HK_NONE || touched_between(moves, place, sender->time, receiver->time, false))
@@ -307,7 +326,8 @@ static enum hk_status message_place(struct moves *moves, uint32_t id)
 	if (only_stores(receiver)) {
 		uint32_t place = operand_at(&receiver->dst, 0)->at;
 
-		if (!touched_between(moves, place, sender->time, receiver->time, true)) {
+		if (reaches(moves, sender->rank, place) &&
+		    !touched_between(moves, place, sender->time, receiver->time, true)) {
 			receiver->over = true;
 			return replace(moves, message.sender, true, id, place);
 		}

@@ -71,7 +71,7 @@ struct move {
 struct moves {
 	const struct hk_plan *plan;
 	const struct hk_alloc *alloc;
-	bool wide, lines;
+	bool wide, lines, apart;
 	uint32_t n;
 	struct hk__array places, messages, moves; /* moves in the order of time */
 	struct value **in, **out, **scratch;	/* by rank and slot: what they hold */
