@@ -21,6 +21,11 @@ typedef void *hk__cu_stream;
 typedef void *hk__cu_event;
 typedef unsigned long long hk__cu_ptr;
 
+/* A piece of device memory, for another process. */
+struct hk__cu_ipc {
+	unsigned char bytes[64];
+};
+
 enum {
 	HK__CU_SUCCESS = 0,
 	HK__CU_ERROR_OUT_OF_MEMORY = 2,
@@ -36,7 +41,8 @@ enum {
 	HK__CU_STREAM_NON_BLOCKING = 1,
 	HK__CU_EVENT_NO_TIMING = 2,
 	HK__CU_CAPTURE_RELAXED = 2,
-	HK__CU_FUNC_DYNAMIC_SHARED = 8
+	HK__CU_FUNC_DYNAMIC_SHARED = 8,
+	HK__CU_IPC_PEER = 1
 };
 
 /*	member            symbol                            arguments */
@@ -45,11 +51,14 @@ enum {
 	X(pointer,        "cuPointerGetAttribute",          (void *value, int attribute, hk__cu_ptr at)) \
 	X(count,          "cuDeviceGetCount",               (int *count)) \
 	X(device,         "cuDeviceGet",                    (int *device, int ordinal)) \
+	X(uuid,           "cuDeviceGetUuid_v2",             (unsigned char *uuid, int device)) \
 	X(attribute,      "cuDeviceGetAttribute",           (int *value, int attribute, int device)) \
 	X(context,        "cuDevicePrimaryCtxRetain",       (hk__cu_context *context, int device)) \
 	X(context_free,   "cuDevicePrimaryCtxRelease_v2",   (int device)) \
 	X(push,           "cuCtxPushCurrent_v2",            (hk__cu_context context)) \
 	X(pop,            "cuCtxPopCurrent_v2",             (hk__cu_context *context)) \
+	X(current,        "cuCtxGetDevice",                 (int *device)) \
+	X(finish,         "cuCtxSynchronize",               (void)) \
 	X(can_peer,       "cuDeviceCanAccessPeer",          (int *can, int device, int peer)) \
 	X(peer,           "cuCtxEnablePeerAccess",          (hk__cu_context peer, unsigned flags)) \
 	X(module,         "cuModuleLoadData",               (hk__cu_module *module, const void *image)) \
@@ -63,6 +72,10 @@ enum {
 							     int threads, size_t shared)) \
 	X(alloc,          "cuMemAlloc_v2",                  (hk__cu_ptr *at, size_t bytes)) \
 	X(free,           "cuMemFree_v2",                   (hk__cu_ptr at)) \
+	X(ipc,            "cuIpcGetMemHandle",              (struct hk__cu_ipc *handle, hk__cu_ptr at)) \
+	X(ipc_open,       "cuIpcOpenMemHandle_v2",          (hk__cu_ptr *at, struct hk__cu_ipc handle, \
+							     unsigned flags)) \
+	X(ipc_close,      "cuIpcCloseMemHandle",            (hk__cu_ptr at)) \
 	X(alloc_host,     "cuMemHostAlloc",                 (void **at, size_t bytes, unsigned flags)) \
 	X(free_host,      "cuMemFreeHost",                  (void *at)) \
 	X(host_pointer,   "cuMemHostGetDevicePointer_v2",   (hk__cu_ptr *at, void *host, \
@@ -74,6 +87,8 @@ enum {
 	X(stream,         "cuStreamCreate",                 (hk__cu_stream *stream, unsigned flags)) \
 	X(stream_free,    "cuStreamDestroy_v2",             (hk__cu_stream stream)) \
 	X(stream_wait,    "cuStreamSynchronize",            (hk__cu_stream stream)) \
+	X(stream_context, "cuStreamGetCtx",                 (hk__cu_stream stream, \
+							     hk__cu_context *context)) \
 	X(capturing,      "cuStreamIsCapturing",            (hk__cu_stream stream, int *status)) \
 	X(capture_mode,   "cuThreadExchangeStreamCaptureMode", (int *mode)) \
 	X(event,          "cuEventCreate",                  (hk__cu_event *event, unsigned flags)) \

@@ -28,6 +28,20 @@ bool hk__group_on_device(const void *in, const void *out);
 /* The call, enqueued; HK_OK before it has begun. Fails with what failed before. */
 enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_request *request,
 				     const struct hk_opts *opts);
+
+/* ---- domain.c: what ranks of this process share of a group on devices ---- */
+
+struct hk__gpu;
+
+/* NULL before hk__group_device_open, and where that found the group to be staged. */
+struct hk__gpu *hk__group_gpu(const struct hk_group *group);
+/*
+ * This rank is on that GPU. Where ranks are apart, all of them have to come here; what
+ * comes of it may be that the group is staged: look again.
+ */
+enum hk_status hk__group_device_open(struct hk_group *group, int ordinal, uint64_t timeout_ns);
+/* The rank's calls are over: before others are told that it leaves. */
+void hk__group_device_finish(struct hk_group *group);
 /* The group has failed, or ends. */
 void hk__group_device_abort(struct hk_group *group);
 void hk__group_device_free(struct hk_group *group);

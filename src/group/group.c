@@ -546,6 +546,7 @@ void hk_group_free(struct hk_group *group)
 	if (!group)
 		return;
 	hk__batch_drop(group);
+	hk__group_device_finish(group);
 	/* So that nobody's last messages are cut off. */
 	if (hk__group_failed(group) == HK_OK && group->n > 1)
 		(void)!hk_barrier(group, NULL);

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.h - performs plans on a GPU, for ranks that are threads of one process.
+ * device.h - performs plans on GPUs, for those ranks of a group that this process has.
  *
  * Owns the memory that ranks share there, the kernels, and the programs of plans,
  * which it makes when they are first asked for. A call is a launch: it returns
  * at once, and needs no host to go on. What goes wrong later is reported in
  * memory of the host.
+ *
+ * Where all ranks are here, the first that joins makes all that the others need.
+ * Where some are in other processes of the host (`apart`), they exchange who is on
+ * which GPU and then where their segments are, by means of the caller's:
+ *
+ *	hk__gpu_join, hk__gpu_offer, all offers to all,
+ *	hk__gpu_settle, all tickets to all, hk__gpu_link
  */
 #ifndef HK_EXEC_DEVICE_DEVICE_H
 #define HK_EXEC_DEVICE_DEVICE_H
@@ -16,15 +23,45 @@ struct hk__gpu;
 
 struct hk__gpu_spec {
 	uint32_t n;			/* ranks */
-	int ordinal;			/* of the GPU */
-	uint32_t sms;			/* that all ranks use together; 0: all of it */
+	bool apart;			/* some ranks are in other processes */
+	const bool *here;		/* by rank: in this one; copied; NULL: all are */
+	uint32_t sms;			/* of a GPU, that all ranks on it use; 0: all of it */
+	uint64_t more_bytes;		/* of every segment, behind the lots; zeroed */
 	const struct hk_alloc *alloc;
 };
 
 enum hk_status hk__gpu_create(const struct hk__gpu_spec *spec, struct hk_why *why,
-				 struct hk__gpu **device_out);
+			      struct hk__gpu **gpu_out);
 /* Waits for what still runs. Accepts NULL. */
-void hk__gpu_destroy(struct hk__gpu *device);
+void hk__gpu_destroy(struct hk__gpu *gpu);
+
+/*
+ * A rank of this process is on that GPU, for ever; not apart, it may call from now on.
+ * Thread-safe, as all that follows is for different ranks.
+ */
+enum hk_status hk__gpu_join(struct hk__gpu *gpu, uint32_t rank, int ordinal, struct hk_why *why);
+int hk__gpu_ordinal(const struct hk__gpu *gpu, uint32_t rank);
+
+/* What a rank says to all others, as bytes. */
+struct hk__gpu_offer {
+	unsigned char uuid[16];		/* of its GPU */
+	uint32_t blocks;		/* that run there at the same time; 0: it could not join */
+	uint32_t pad;
+};
+struct hk__gpu_ticket {
+	unsigned char handle[64];
+	uint64_t at;			/* in its own process; 0: it has no segment */
+};
+
+void hk__gpu_offer(const struct hk__gpu *gpu, uint32_t rank, struct hk__gpu_offer *offer_out);
+/* Makes the rank's segment, as all offers have it. HK_ELIMIT: too many ranks on a GPU. */
+enum hk_status hk__gpu_settle(struct hk__gpu *gpu, uint32_t rank,
+			      const struct hk__gpu_offer *offers, struct hk_why *why,
+			      struct hk__gpu_ticket *ticket_out);
+enum hk_status hk__gpu_link(struct hk__gpu *gpu, uint32_t rank,
+			    const struct hk__gpu_ticket *tickets, struct hk_why *why);
+/* Until all calls of the rank are over, wherever they were made. */
+void hk__gpu_finish(struct hk__gpu *gpu, uint32_t rank);
 
 /* A plan that the device knows: the caller's own, or one that it makes. */
 struct hk__gpu_plan {
@@ -32,9 +69,8 @@ struct hk__gpu_plan {
 	struct hk_plan_opts opts;	/* algo is the library's name of it */
 	const struct hk_plan *given;	/* NULL: by opts; borrowed until the device is destroyed */
 };
-/* Thread-safe, and so is hk__gpu_run for different ranks. */
-enum hk_status hk__gpu_plan(struct hk__gpu *device, const struct hk__gpu_plan *what,
-			       struct hk_why *why, const struct hk_plan **plan_out);
+enum hk_status hk__gpu_plan(struct hk__gpu *gpu, const struct hk__gpu_plan *what,
+			    struct hk_why *why, const struct hk_plan **plan_out);
 
 struct hk__gpu_call {
 	const struct hk_plan *plan;
@@ -49,13 +85,13 @@ struct hk__gpu_call {
 	void *stream;			/* NULL: as if on the legacy default stream */
 };
 
-enum hk_status hk__gpu_run(struct hk__gpu *device, const struct hk__gpu_call *call,
-			      struct hk_why *why);
+enum hk_status hk__gpu_run(struct hk__gpu *gpu, const struct hk__gpu_call *call,
+			   struct hk_why *why);
 
 /* Whether a rank's call has failed on the device, and how. */
-bool hk__gpu_failed(const struct hk__gpu *device, uint32_t rank,
-		       struct hk__flat_report *report_out);
+bool hk__gpu_failed(const struct hk__gpu *gpu, uint32_t rank,
+		    struct hk__flat_report *report_out);
 /* What waits on the device for this rank gives up soon. */
-void hk__gpu_abort(struct hk__gpu *device, uint32_t rank);
+void hk__gpu_abort(struct hk__gpu *gpu, uint32_t rank);
 
 #endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inside.h - the inside of a struct hk__gpu: units, which are GPUs that ranks of this
+ * process are on (domain.c), and programs and calls (device.c).
+ */
+#ifndef HK_EXEC_DEVICE_INSIDE_H
+#define HK_EXEC_DEVICE_INSIDE_H
+
+#include "exec/device/device.h"
+#include "gpu/cuda.h"
+
+#include <pthread.h>
+
+#define THREADS 512u /* of a block */
+#define THREADS_MIN 64u
+#define SHARED_MAX (32u << 10) /* bytes of a program that is kept on chip */
+#define UNITS_MAX 16u
+
+struct gpu_unit {
+	uint32_t index;
+	int ordinal, device;
+	hk__cu_context context;
+	hk__cu_module module;
+	hk__cu_function functions[2][HK_TYPE_COUNT]; /* by memory, by lines */
+	hk__cu_stream stream;			     /* for copies of programs */
+	unsigned char uuid[16];
+	uint32_t sms, room;		   /* that are used; blocks that run at the same time */
+	uint32_t ranks;			   /* of this process that have joined here */
+	hk__cu_ptr segments[HK__FLAT_RANKS]; /* by rank, as this GPU sees them */
+	bool opened[HK__FLAT_RANKS];	   /* they are other processes' */
+};
+
+struct gpu_rank {
+	struct gpu_unit *unit; /* NULL: not here, or has not joined */
+	bool here;
+	hk__cu_ptr segment; /* if it is the rank's own */
+	hk__cu_stream own;  /* in place of the legacy default stream */
+	hk__cu_stream last; /* that a call went to */
+	hk__cu_event event;
+};
+
+struct hk__gpu {
+	struct hk__gpu_spec spec;
+	const struct hk_alloc *alloc;
+	const struct hk__cuda *cu;
+	bool far; /* ranks may be on several devices */
+	struct hk__flat_limits limits;
+	uint64_t segment_bytes;
+	hk__cu_ptr segments; /* of all ranks, where all are here; on the first unit */
+	struct hk__flat_report *reports; /* by rank, in memory of the host */
+	hk__cu_ptr reports_at;
+	struct gpu_rank ranks[HK__FLAT_RANKS];
+	pthread_mutex_t lock; /* of what follows, and of joining */
+	struct gpu_unit *units[UNITS_MAX];
+	uint32_t nunits;
+	struct hk__array plans;	   /* struct device_plan * */
+	struct hk__array programs; /* struct device_program * */
+};
+
+/* Current until left; what is set up meanwhile is no part of anybody's graph. */
+struct gpu_visit {
+	int mode;
+};
+enum hk_status hk__unit_enter(const struct hk__gpu *gpu, const struct gpu_unit *unit,
+			      struct gpu_visit *visit, struct hk_why *why);
+void hk__unit_leave(const struct hk__gpu *gpu, struct gpu_visit *visit);
+
+/* device.c: frees plans and programs. */
+void hk__gpu_forget(struct hk__gpu *gpu);
+
+/* Where the device finds it: a number to the driver, and a pointer to kernels. */
+static inline void *gpu_pointer(hk__cu_ptr at)
+{
+	return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+#endif
