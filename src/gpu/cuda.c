@@ -9,6 +9,7 @@
 
 _Atomic bool hk__cuda_seen;
 static struct hk__cuda cuda;
+static const void *cuda_kernels;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A library that stays: what was made with it may outlive every group. */
@@ -26,6 +27,7 @@ static bool cuda_open(void)
 	}
 	HK__CUDA_MAP(CUDA_FIND)
 #undef CUDA_FIND
+	cuda_kernels = dlsym(library, "hocket_image");
 	return true;
 }
 
@@ -51,6 +53,11 @@ void hk__cuda_look(void)
 const struct hk__cuda *hk__cuda_get(void)
 {
 	return atomic_load_explicit(&hk__cuda_seen, memory_order_acquire) ? &cuda : NULL;
+}
+
+const void *hk__cuda_driver_image(void)
+{
+	return hk__cuda_get() ? cuda_kernels : NULL;
 }
 
 bool hk__cuda_memory(const void *at, int *device_out)

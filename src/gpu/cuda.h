@@ -123,5 +123,7 @@ enum hk_status hk__cuda_check(int result, const char *what, struct hk_why *why);
 
 /* The kernels, for every architecture there are some for; NULL: built without. */
 const void *hk__cuda_image(void);
+/* A driver that performs our kernels by itself (that of tests) brings them; else NULL. */
+const void *hk__cuda_driver_image(void);
 
 #endif

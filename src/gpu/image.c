@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image.c - the kernels as bytes, as nvcc made them (HK_CUDA_IMAGE names the file),
- * or none where the build had no nvcc.
+ * or those of the driver where the build had no nvcc.
  */
 #include "gpu/cuda.h"
 
@@ -23,6 +23,6 @@ const void *hk__cuda_image(void)
 #else
 const void *hk__cuda_image(void)
 {
-	return NULL;
+	return hk__cuda_driver_image();
 }
 #endif

@@ -3,7 +3,8 @@
 #include "device/host.h"
 
 #include "exec/device/interp.h"
-#include "harness.h"
+
+#include <stdlib.h>
 
 #define ELEMENT int8
 #include "exec/device/interp.inc"
@@ -69,7 +70,7 @@ void host_block(const struct hk__flat_call *call, uint32_t number)
 				  .nthreads = 1,
 				  .number = number };
 
-	CHECK(operands);
+	hk_assert(operands);
 	self.lot = flat_lot(&self, call->rank);
 	flat_look(&self);
 	programs[call->type][lines](&self);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bed.h - ranks of one process on one GPU: memory, streams and graphs, by the
+ * bed.h - ranks of one process on one GPU, or on a stand-in for one: memory, streams and graphs, by the
  * driver's own interface.
  */
 #ifndef HK_TEST_GPU_BED_H
@@ -21,7 +21,12 @@ struct bed {
 	size_t bytes;
 };
 
-/* Skips the test where there is no GPU, or no code for one. */
+/*
+ * By the machine's driver, or where it has none by a stand-in (gpu/driver), which
+ * bed_is_standin tells of from then on. HK_TEST_CUDA=real: skips the test where there
+ * is no GPU, or no code for one.
+ */
+bool bed_is_standin(void);
 void bed_open(struct bed *bed, uint32_t n, size_t bytes);
 void bed_close(struct bed *bed);
 
