@@ -100,20 +100,80 @@ static void driver_open(void)
 	CU(more.current(context));
 }
 
-void bed_open(struct bed *bed, uint32_t n, size_t bytes)
+int bed_devices(void)
+{
+	int count = 0;
+
+	CU(cu->count(&count));
+	return count;
+}
+
+/* The calling thread's context, from now on. */
+static void device_use(int ordinal)
+{
+	hk__cu_context context;
+	int device;
+
+	CU(cu->device(&device, ordinal));
+	CU(cu->context(&context, device));
+	CU(more.current(context));
+}
+
+static void rank_seat(struct bed *bed, uint32_t rank, int device)
+{
+	device_use(device);
+	CU(cu->stream(&bed->streams[rank], HK__CU_STREAM_NON_BLOCKING));
+	CU(cu->alloc(&bed->memory[rank], bed->bytes));
+}
+
+void bed_open_empty(struct bed *bed, uint32_t n, size_t bytes)
+{
+	if (!cu)
+		driver_open();
+	*bed = (struct bed){ .n = n, .bytes = bytes };
+}
+
+void bed_open_on(struct bed *bed, uint32_t n, size_t bytes, int devices)
 {
 	struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
 	struct hk_why why;
 
-	if (!cu)
-		driver_open();
-	*bed = (struct bed){ .n = n, .bytes = bytes };
+	bed_open_empty(bed, n, bytes);
+	if (bed_devices() < devices)
+		SKIP("not so many GPUs");
 	opts.timeout_ns = UINT64_C(10000000000);
 	CHECK_EQ(hk_group_threads(n, &opts, &why, bed->groups), HK_OK);
-	for (uint32_t r = 0; r < n; r++) {
-		CU(cu->stream(&bed->streams[r], HK__CU_STREAM_NON_BLOCKING));
-		CU(cu->alloc(&bed->memory[r], bytes));
+	for (uint32_t r = 0; r < n; r++)
+		rank_seat(bed, r, (int)r % devices);
+	device_use(0);
+}
+
+void bed_open(struct bed *bed, uint32_t n, size_t bytes)
+{
+	bed_open_on(bed, n, bytes, 1);
+}
+
+void bed_join(struct bed *bed, uint32_t rank, const char *address, int device)
+{
+	struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
+	struct hk_opts call = HK_OPTS_INIT;
+	struct hk_why why;
+
+	opts.timeout_ns = UINT64_C(30000000000);
+	if (address) {
+		opts.address = address;
+		opts.rank = rank;
+		opts.nranks = bed->n;
 	}
+	enum hk_status status = hk_group_create(&opts, &why, &bed->groups[rank]);
+	if (status != HK_OK)
+		test_fail(__FILE__, __LINE__, "rank %u: %s", rank, why.text);
+	rank_seat(bed, rank, device);
+	/* Where ranks are apart, all have to come for the first call. */
+	call.stream = bed->streams[rank];
+	status = hk_barrier(bed->groups[rank], &call);
+	if (status != HK_OK)
+		test_fail(__FILE__, __LINE__, "rank %u: %s", rank, hk_group_why(bed->groups[rank]));
 }
 
 static void *bed_free_group(void *group)
@@ -127,9 +187,14 @@ void bed_close(struct bed *bed)
 	pthread_t threads[BED_RANKS_MAX];
 
 	bed_wait(bed);
-	for (uint32_t r = 0; r < bed->n; r++)
-		CHECK_EQ(pthread_create(&threads[r], NULL, bed_free_group, bed->groups[r]), 0);
 	for (uint32_t r = 0; r < bed->n; r++) {
+		if (bed->groups[r])
+			CHECK_EQ(pthread_create(&threads[r], NULL, bed_free_group, bed->groups[r]),
+				 0);
+	}
+	for (uint32_t r = 0; r < bed->n; r++) {
+		if (!bed->groups[r])
+			continue;
 		pthread_join(threads[r], NULL);
 		CU(cu->stream_free(bed->streams[r]));
 		CU(cu->free(bed->memory[r]));
@@ -138,8 +203,10 @@ void bed_close(struct bed *bed)
 
 void bed_wait(const struct bed *bed)
 {
-	for (uint32_t r = 0; r < bed->n; r++)
-		CU(cu->stream_wait(bed->streams[r]));
+	for (uint32_t r = 0; r < bed->n; r++) {
+		if (bed->groups[r])
+			CU(cu->stream_wait(bed->streams[r]));
+	}
 }
 
 void bed_to_device(hk__cu_ptr to, const void *from, size_t bytes)
@@ -192,6 +259,9 @@ void bed_fill(struct bed *bed, const struct bed_op *op)
 {
 	for (uint32_t r = 0; r < bed->n; r++) {
 		struct bed_place place;
+
+		if (!bed->groups[r])
+			continue;
 		char *image = bed_image(bed, op, r, false, &place);
 
 		bed_to_device(bed->memory[r], image, place.bytes);
@@ -264,8 +334,11 @@ enum hk_status bed_call_rank(struct bed *bed, const struct bed_op *op, uint32_t 
 void bed_call(struct bed *bed, const struct bed_op *op)
 {
 	for (uint32_t r = 0; r < bed->n; r++) {
-		enum hk_status status = bed_call_rank(bed, op, r, 0);
 		char what[160];
+
+		if (!bed->groups[r])
+			continue;
+		enum hk_status status = bed_call_rank(bed, op, r, 0);
 
 		want_describe(&op->want, what, sizeof(what));
 		if (status != HK_OK)
@@ -279,6 +352,9 @@ void bed_check(struct bed *bed, const struct bed_op *op)
 	bed_wait(bed);
 	for (uint32_t r = 0; r < bed->n; r++) {
 		struct bed_place place;
+
+		if (!bed->groups[r])
+			continue;
 		char *image = bed_image(bed, op, r, true, &place), *seen = malloc(place.bytes);
 		char what[160];
 		size_t i = 0;
@@ -309,29 +385,45 @@ static hk__cu_event fork_event(void)
 	return event;
 }
 
+/* The first rank that is here: its stream is the graph's. */
+static uint32_t bed_first(const struct bed *bed)
+{
+	uint32_t first = 0;
+
+	while (!bed->groups[first])
+		first++;
+	return first;
+}
+
 void bed_capture_begin(struct bed *bed)
 {
 	hk__cu_event event = fork_event();
+	uint32_t first = bed_first(bed);
 
-	CU(more.begin(bed->streams[0], 0));
-	CU(cu->event_record(event, bed->streams[0]));
-	for (uint32_t r = 1; r < bed->n; r++)
-		CU(cu->event_follow(bed->streams[r], event, 0));
+	CU(more.begin(bed->streams[first], 0));
+	CU(cu->event_record(event, bed->streams[first]));
+	for (uint32_t r = first + 1; r < bed->n; r++) {
+		if (bed->groups[r])
+			CU(cu->event_follow(bed->streams[r], event, 0));
+	}
 	CU(cu->event_free(event));
 }
 
 void *bed_capture_end(struct bed *bed)
 {
+	uint32_t first = bed_first(bed);
 	void *graph, *exec;
 
-	for (uint32_t r = 1; r < bed->n; r++) {
+	for (uint32_t r = first + 1; r < bed->n; r++) {
+		if (!bed->groups[r])
+			continue;
 		hk__cu_event event = fork_event();
 
 		CU(cu->event_record(event, bed->streams[r]));
-		CU(cu->event_follow(bed->streams[0], event, 0));
+		CU(cu->event_follow(bed->streams[first], event, 0));
 		CU(cu->event_free(event));
 	}
-	CU(more.end(bed->streams[0], &graph));
+	CU(more.end(bed->streams[first], &graph));
 	CU(more.instantiate(&exec, graph, 0));
 	CU(more.graph_free(graph));
 	return exec;
@@ -339,7 +431,7 @@ void *bed_capture_end(struct bed *bed)
 
 void bed_replay(struct bed *bed, void *graph)
 {
-	CU(more.launch(graph, bed->streams[0]));
+	CU(more.launch(graph, bed->streams[bed_first(bed)]));
 }
 
 void bed_graph_free(void *graph)

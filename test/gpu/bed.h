@@ -15,7 +15,7 @@
 
 struct bed {
 	uint32_t n;
-	struct hk_group *groups[BED_RANKS_MAX];
+	struct hk_group *groups[BED_RANKS_MAX];	/* NULL: a rank of another process */
 	hk__cu_stream streams[BED_RANKS_MAX];
 	hk__cu_ptr memory[BED_RANKS_MAX];	/* of `bytes` each */
 	size_t bytes;
@@ -28,6 +28,15 @@ struct bed {
  */
 bool bed_is_standin(void);
 void bed_open(struct bed *bed, uint32_t n, size_t bytes);
+/* Ranks by turns on so many GPUs; skips the test where there are fewer. */
+void bed_open_on(struct bed *bed, uint32_t n, size_t bytes, int devices);
+/*
+ * Of ranks that meet one by one, in one process or several: without any at first. Each
+ * joins by a thread of its own; address NULL: as the environment has it.
+ */
+void bed_open_empty(struct bed *bed, uint32_t n, size_t bytes);
+void bed_join(struct bed *bed, uint32_t rank, const char *address, int device);
+int bed_devices(void);
 void bed_close(struct bed *bed);
 
 /* Waits for all streams. */
