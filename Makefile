@@ -134,7 +134,7 @@ test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... 
 test-gpu: ## collectives on device memory; needs a GPU and nvcc
 	@scripts/setup test
 	@$(call configure,default)
-	@$(call build,default) --target gpu_gpu
+	@$(call build,default) --target gpu_gpu gpu_apart
 	@test/gpu/run build
 
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc

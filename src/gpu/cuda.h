@@ -94,6 +94,7 @@ enum {
 	X(event,          "cuEventCreate",                  (hk__cu_event *event, unsigned flags)) \
 	X(event_free,     "cuEventDestroy_v2",              (hk__cu_event event)) \
 	X(event_record,   "cuEventRecord",                  (hk__cu_event event, hk__cu_stream stream)) \
+	X(event_wait,     "cuEventSynchronize",             (hk__cu_event event)) \
 	X(event_follow,   "cuStreamWaitEvent",              (hk__cu_stream stream, hk__cu_event event, \
 							     unsigned flags)) \
 	X(launch,         "cuLaunchKernel",                 (hk__cu_function function, \

@@ -50,6 +50,23 @@ static bool process_has_gpu(void)
 	return result == HK__CU_ERROR_NOT_INITIALIZED || (result == HK__CU_SUCCESS && count > 0);
 }
 
+/* Whether all GPUs that this process sees reach each other: ranks may be on any of them. */
+static bool process_reaches(void)
+{
+	const struct hk__cuda *cu = hk__cuda_get();
+	int count = 0, can = 1, from, to;
+
+	if (!cu || cu->count(&count) != HK__CU_SUCCESS)
+		return true;
+	for (int i = 0; i < count * count && can; i++) {
+		if (i / count != i % count && (cu->device(&from, i / count) != HK__CU_SUCCESS ||
+					       cu->device(&to, i % count) != HK__CU_SUCCESS ||
+					       cu->can_peer(&can, from, to) != HK__CU_SUCCESS))
+			can = 0;
+	}
+	return can;
+}
+
 void hk__card_make(enum hk__gpu_use use, struct hk__boot_card *card_out)
 {
 	*card_out = (struct hk__boot_card){ .process = process_number() };
@@ -59,17 +76,12 @@ void hk__card_make(enum hk__gpu_use use, struct hk__boot_card *card_out)
 		card_out->flags |= HK__CARD_STAGED;
 }
 
-enum hk__gpu_path hk__gpu_path_of(const struct hk_group *group)
+/* Of ranks that are not all threads of this process. */
+static enum hk__gpu_path cards_path(const struct hk_group *group)
 {
 	const struct hk__world *world = group->world;
 	enum hk__gpu_path path = HK__GPU_DIRECT;
 
-	if (group->n > HK__FLAT_RANKS)
-		return HK__GPU_STAGED;
-	if (world->commons)
-		return world->origin.env.gpu == HK__GPU_USE_AUTO ? path : HK__GPU_STAGED;
-	if (!world->boot.peers)
-		return HK__GPU_STAGED;
 	const struct hk__boot_peer *first = &world->boot.peers[hk__chans_rank(&group->chans, 0)];
 	for (uint32_t r = 0; r < group->n; r++) {
 		const struct hk__boot_peer *peer =
@@ -80,5 +92,22 @@ enum hk__gpu_path hk__gpu_path_of(const struct hk_group *group)
 		if (peer->card.process != first->card.process)
 			path = HK__GPU_APART;
 	}
+	return path;
+}
+
+enum hk__gpu_path hk__gpu_path_of(const struct hk_group *group)
+{
+	const struct hk__world *world = group->world;
+	enum hk__gpu_path path = HK__GPU_STAGED;
+
+	if (group->n > HK__FLAT_RANKS)
+		return HK__GPU_STAGED;
+	if (world->commons && world->origin.env.gpu == HK__GPU_USE_AUTO)
+		path = HK__GPU_DIRECT;
+	else if (world->boot.peers)
+		path = cards_path(group);
+	/* The first rank's call waits for nobody: it cannot ask where the others are. */
+	if (path == HK__GPU_DIRECT && group->n > 1 && !process_reaches())
+		path = HK__GPU_STAGED;
 	return path;
 }

@@ -58,13 +58,13 @@ static enum hk_status group_look(struct hk_group *group)
 
 /* ---- a call ---- */
 
+/* *ordinal_out: the GPU that the memory is of; as it was where there is none. */
 static enum hk_status request_fits(struct hk_group *group, const struct hk_request *request,
-				   const struct hk_opts *opts)
+				   const struct hk_opts *opts, int *ordinal_out)
 {
 	const char *name = hk_coll_name(request->coll);
-	int device;
-	bool in = !request->call.in || hk__cuda_memory(request->call.in, &device);
-	bool out = !request->call.out || hk__cuda_memory(request->call.out, &device);
+	bool in = !request->call.in || hk__cuda_memory(request->call.in, ordinal_out);
+	bool out = !request->call.out || hk__cuda_memory(request->call.out, ordinal_out);
 
 	if (!in || !out)
 		return hk__group_refuse(group, HK_EINVAL,
@@ -123,17 +123,14 @@ static enum hk_status request_plan(struct hk_group *group, const struct hk_reque
 	return status;
 }
 
-/* The GPU that a call is meant for: that of its buffers, or of its stream. */
-static int request_ordinal(const struct hk_request *request, const struct hk_opts *opts)
+/* The GPU of a call without memory: that of its stream, or the current one. */
+static int stream_ordinal(hk__cu_stream stream)
 {
 	const struct hk__cuda *cu = hk__cuda_get();
 	hk__cu_context context;
 	int ordinal = 0;
 
-	if (hk__cuda_memory(request->call.in, &ordinal) ||
-	    hk__cuda_memory(request->call.out, &ordinal))
-		return ordinal;
-	if (opts->stream && cu->stream_context(opts->stream, &context) == HK__CU_SUCCESS &&
+	if (stream && cu->stream_context(stream, &context) == HK__CU_SUCCESS &&
 	    cu->push(context) == HK__CU_SUCCESS) {
 		(void)cu->current(&ordinal);
 		(void)cu->pop(&context);
@@ -143,20 +140,24 @@ static int request_ordinal(const struct hk_request *request, const struct hk_opt
 	return ordinal;
 }
 
-/* The group's ranks reach each other, as far as they do; by its first call, if need be. */
+/*
+ * The group's ranks reach each other, as far as they do; by its first call, if need be.
+ * ordinal is -1 where the call has no memory.
+ */
 static enum hk_status request_open(struct hk_group *group, const struct hk_request *request,
-				   const struct hk_opts *opts)
+				   const struct hk_opts *opts, int ordinal)
 {
 	const char *name = hk_coll_name(request->coll);
-	int ordinal = request_ordinal(request, opts);
 	enum hk_status status = HK_OK;
 
 	if (group->world->origin.env.gpu == HK__GPU_USE_OFF)
 		return hk__group_refuse(group, HK_EINVAL, "%s: device memory, but HOCKET_GPU=off",
 					name);
 	if (!group->device && hk__group_gpu_path(group) != HK__GPU_STAGED)
-		status = hk__group_device_open(group, ordinal, request->timeout_ns);
-	if (status != HK_OK || hk__group_gpu_path(group) == HK__GPU_STAGED)
+		status = hk__group_device_open(group,
+					       ordinal < 0 ? stream_ordinal(opts->stream) : ordinal,
+					       request->timeout_ns);
+	if (status != HK_OK || hk__group_gpu_path(group) == HK__GPU_STAGED || ordinal < 0)
 		return status;
 	int own = hk__gpu_ordinal(hk__group_gpu(group), group->rank);
 	if (own != ordinal)
@@ -179,11 +180,12 @@ enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_req
 				     .timeout_ns = request->timeout_ns,
 				     .stream = opts->stream };
 	enum hk_status status = group_look(group);
+	int ordinal = -1;
 
 	if (status == HK_OK)
-		status = request_fits(group, request, opts);
+		status = request_fits(group, request, opts, &ordinal);
 	if (status == HK_OK)
-		status = request_open(group, request, opts);
+		status = request_open(group, request, opts, ordinal);
 	if (status == HK_OK && hk__group_gpu_path(group) == HK__GPU_STAGED)
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s: device memory works among ranks of one host, which "

@@ -437,9 +437,7 @@ static void staged(const struct task *task, uint32_t process)
 	opts.rank = process;
 	opts.nranks = task->n;
 	CHECK_EQ(hk_group_create(&opts, &why, &bed.groups[process]), HK_OK);
-	hk__cu_stream stream;
-	CHECK_EQ(hk__cuda_get()->stream(&stream, HK__CU_STREAM_NON_BLOCKING), HK__CU_SUCCESS);
-	call.stream = stream;
+	call.stream = bed_stream(&bed, process, 0);
 	(void)!hk_barrier(bed.groups[process], &call);
 	CHECK_EQ(hk__group_gpu_path(bed.groups[process]), HK__GPU_STAGED);
 	/* And they still talk. */
@@ -455,6 +453,42 @@ TEST(one_cannot_open_the_others)
 
 	setenv("HK_TEST_CUDA", "stand-in", 1); /* a GPU's can */
 	task_run(&task, 3);
+}
+
+/* On two GPUs that do not reach each other: processes, and then threads of one. */
+static void unreached(const struct task *task, uint32_t process)
+{
+	struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
+	struct hk_opts call = HK_OPTS_INIT;
+	struct hk_group *threads[2];
+	struct hk_why why;
+	struct bed bed;
+
+	bed_open_empty(&bed, task->n, (size_t)1 << 20);
+	opts.address = address;
+	opts.rank = process;
+	opts.nranks = task->n;
+	CHECK_EQ(hk_group_create(&opts, &why, &bed.groups[process]), HK_OK);
+	CHECK_EQ(hk__group_gpu_path(bed.groups[process]), HK__GPU_APART);
+	call.stream = bed_stream(&bed, process, (int)process % 2);
+	(void)!hk_barrier(bed.groups[process], &call);
+	CHECK_EQ(hk__group_gpu_path(bed.groups[process]), HK__GPU_STAGED);
+	CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
+	hk_group_free(bed.groups[process]);
+	opts = (struct hk_group_opts)HK_GROUP_OPTS_INIT;
+	CHECK_EQ(hk_group_threads(2, &opts, &why, threads), HK_OK);
+	CHECK_EQ(hk__group_gpu_path(threads[0]), HK__GPU_STAGED);
+}
+
+TEST(gpus_that_do_not_reach_each_other)
+{
+	setenv("HK_TEST_CUDA", "stand-in", 1);
+	setenv("HK_STANDIN_PEER", "0", 1);
+	task_run(&(struct task){ .n = 3,
+				 .run = unreached,
+				 .killed = HK_NONE,
+				 .env = "HK_STANDIN_DEVICES=2" },
+		 3);
 }
 
 TEST(one_wants_it_so)

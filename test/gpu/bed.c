@@ -119,11 +119,12 @@ static void device_use(int ordinal)
 	CU(more.current(context));
 }
 
-static void rank_seat(struct bed *bed, uint32_t rank, int device)
+hk__cu_stream bed_stream(struct bed *bed, uint32_t rank, int device)
 {
 	device_use(device);
 	CU(cu->stream(&bed->streams[rank], HK__CU_STREAM_NON_BLOCKING));
 	CU(cu->alloc(&bed->memory[rank], bed->bytes));
+	return bed->streams[rank];
 }
 
 void bed_open_empty(struct bed *bed, uint32_t n, size_t bytes)
@@ -144,7 +145,7 @@ void bed_open_on(struct bed *bed, uint32_t n, size_t bytes, int devices)
 	opts.timeout_ns = UINT64_C(10000000000);
 	CHECK_EQ(hk_group_threads(n, &opts, &why, bed->groups), HK_OK);
 	for (uint32_t r = 0; r < n; r++)
-		rank_seat(bed, r, (int)r % devices);
+		(void)bed_stream(bed, r, (int)r % devices);
 	device_use(0);
 }
 
@@ -168,9 +169,8 @@ void bed_join(struct bed *bed, uint32_t rank, const char *address, int device)
 	enum hk_status status = hk_group_create(&opts, &why, &bed->groups[rank]);
 	if (status != HK_OK)
 		test_fail(__FILE__, __LINE__, "rank %u: %s", rank, why.text);
-	rank_seat(bed, rank, device);
 	/* Where ranks are apart, all have to come for the first call. */
-	call.stream = bed->streams[rank];
+	call.stream = bed_stream(bed, rank, device);
 	status = hk_barrier(bed->groups[rank], &call);
 	if (status != HK_OK)
 		test_fail(__FILE__, __LINE__, "rank %u: %s", rank, hk_group_why(bed->groups[rank]));

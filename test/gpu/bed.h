@@ -37,6 +37,8 @@ void bed_open_on(struct bed *bed, uint32_t n, size_t bytes, int devices);
 void bed_open_empty(struct bed *bed, uint32_t n, size_t bytes);
 void bed_join(struct bed *bed, uint32_t rank, const char *address, int device);
 int bed_devices(void);
+/* The rank's memory, and its stream, on a GPU. */
+hk__cu_stream bed_stream(struct bed *bed, uint32_t rank, int device);
 void bed_close(struct bed *bed);
 
 /* Waits for all streams. */

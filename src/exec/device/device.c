@@ -299,29 +299,6 @@ static unsigned flat_threads(const struct hk__flat_call *flat, uint32_t together
 						: threads);
 }
 
-/* Calls of a rank follow each other, also from one stream to another. */
-static enum hk_status stream_follow(struct hk__gpu *gpu, struct gpu_rank *rank,
-				    hk__cu_stream stream, struct hk_why *why)
-{
-	const struct hk__cuda *cu = gpu->cu;
-	hk__cu_stream before = rank->last;
-	int captures = 0, captured = 0;
-
-	rank->last = stream;
-	if (!before || before == stream)
-		return HK_OK;
-	/* Inside a graph the order is the caller's. */
-	if (cu->capturing(stream, &captures) != HK__CU_SUCCESS ||
-	    cu->capturing(before, &captured) != HK__CU_SUCCESS || captures || captured)
-		return HK_OK;
-	enum hk_status status =
-		hk__cuda_check(cu->event_record(rank->event, before), "cuEventRecord", why);
-	if (status == HK_OK)
-		status = hk__cuda_check(cu->event_follow(stream, rank->event, 0),
-					"cuStreamWaitEvent", why);
-	return status;
-}
-
 static enum hk_status flat_launch(struct hk__gpu *gpu, const struct hk__gpu_call *call,
 				  struct hk__flat_call *flat,
 				  const struct hk__flat_program *program, struct hk_why *why)
@@ -338,12 +315,14 @@ static enum hk_status flat_launch(struct hk__gpu *gpu, const struct hk__gpu_call
 
 	if (status != HK_OK)
 		return status;
-	status = stream_follow(gpu, rank, stream, why);
+	status = hk__rank_follow(gpu, rank, stream, why);
 	if (status == HK_OK)
 		status = hk__cuda_check(gpu->cu->launch(rank->unit->functions[lines][flat->type],
 							flat->nblocks, 1, 1, threads, 1, 1, shared,
 							stream, params, NULL),
 					"cuLaunchKernel", why);
+	if (status == HK_OK)
+		status = hk__rank_note(gpu, rank, stream, why);
 	(void)gpu->cu->pop(&context);
 	return status;
 }

@@ -60,7 +60,7 @@ enum hk_status hk__gpu_settle(struct hk__gpu *gpu, uint32_t rank,
 			      struct hk__gpu_ticket *ticket_out);
 enum hk_status hk__gpu_link(struct hk__gpu *gpu, uint32_t rank,
 			    const struct hk__gpu_ticket *tickets, struct hk_why *why);
-/* Until all calls of the rank are over, wherever they were made. */
+/* Until all calls of a rank that is apart from others are over. */
 void hk__gpu_finish(struct hk__gpu *gpu, uint32_t rank);
 
 /* A plan that the device knows: the caller's own, or one that it makes. */

@@ -285,7 +285,17 @@ static enum hk_status rank_streams(struct hk__gpu *gpu, struct gpu_rank *self, s
 	status = hk__cuda_check(cu->event(&self->event, HK__CU_EVENT_NO_TIMING), "cuEventCreate",
 				why);
 	if (status != HK_OK)
-		(void)cu->stream_free(self->own);
+		goto err_free_stream;
+	status = hk__cuda_check(cu->event(&self->done, HK__CU_EVENT_NO_TIMING), "cuEventCreate",
+				why);
+	if (status != HK_OK)
+		goto err_free_event;
+	return HK_OK;
+
+err_free_event:
+	(void)cu->event_free(self->event);
+err_free_stream:
+	(void)cu->stream_free(self->own);
 	return status;
 }
 
@@ -425,15 +435,61 @@ enum hk_status hk__gpu_link(struct hk__gpu *gpu, uint32_t rank,
 	return status;
 }
 
-void hk__gpu_finish(struct hk__gpu *gpu, uint32_t rank)
+/* ---- calls of a rank, one after the other ---- */
+
+enum hk_status hk__rank_follow(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_stream stream,
+			       struct hk_why *why)
 {
-	const struct gpu_unit *unit = gpu->ranks[rank].unit;
+	const struct hk__cuda *cu = gpu->cu;
+	hk__cu_stream before = rank->last;
+	int captures = 0, captured = 0;
+
+	rank->last = stream;
+	if (!before || before == stream)
+		return HK_OK;
+	/* Inside a graph the order is the caller's. */
+	if (cu->capturing(stream, &captures) != HK__CU_SUCCESS ||
+	    cu->capturing(before, &captured) != HK__CU_SUCCESS || captures || captured)
+		return HK_OK;
+	enum hk_status status =
+		hk__cuda_check(cu->event_record(rank->event, before), "cuEventRecord", why);
+	if (status == HK_OK)
+		status = hk__cuda_check(cu->event_follow(stream, rank->event, 0),
+					"cuStreamWaitEvent", why);
+	return status;
+}
+
+enum hk_status hk__rank_note(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_stream stream,
+			     struct hk_why *why)
+{
+	int captures = 0;
+
+	if (!gpu->spec.apart)
+		return HK_OK; /* whoever frees the memory waits for all of it */
+	if (gpu->cu->capturing(stream, &captures) != HK__CU_SUCCESS || captures) {
+		rank->captured = true;
+		return HK_OK;
+	}
+	return hk__cuda_check(gpu->cu->event_record(rank->done, stream), "cuEventRecord", why);
+}
+
+/* What has failed on the device is reported elsewhere. */
+static void unit_finish(struct hk__gpu *gpu, const struct gpu_unit *unit, hk__cu_event event)
+{
 	struct gpu_visit visit;
 
-	if (!unit || hk__unit_enter(gpu, unit, &visit, NULL) != HK_OK)
+	if (hk__unit_enter(gpu, unit, &visit, NULL) != HK_OK)
 		return;
-	(void)gpu->cu->finish(); /* what has failed there is reported elsewhere */
+	(void)(event ? gpu->cu->event_wait(event) : gpu->cu->finish());
 	hk__unit_leave(gpu, &visit);
+}
+
+void hk__gpu_finish(struct hk__gpu *gpu, uint32_t rank)
+{
+	const struct gpu_rank *self = &gpu->ranks[rank];
+
+	if (self->unit)
+		unit_finish(gpu, self->unit, self->captured ? NULL : self->done);
 }
 
 /* ---- all of it ---- */
@@ -486,6 +542,7 @@ static void segments_free(struct hk__gpu *gpu)
 			continue;
 		(void)cu->stream_free(self->own);
 		(void)cu->event_free(self->event);
+		(void)cu->event_free(self->done);
 		if (self->segment)
 			(void)cu->free(self->segment);
 		hk__unit_leave(gpu, &visit);
@@ -503,8 +560,8 @@ void hk__gpu_destroy(struct hk__gpu *gpu)
 {
 	if (!gpu)
 		return;
-	for (uint32_t r = 0; r < gpu->spec.n; r++)
-		hk__gpu_finish(gpu, r);
+	for (uint32_t u = 0; u < gpu->nunits; u++)
+		unit_finish(gpu, gpu->units[u], NULL);
 	hk__gpu_forget(gpu);
 	segments_free(gpu);
 	for (uint32_t u = gpu->nunits; u-- > 0;)

@@ -36,7 +36,9 @@ struct gpu_rank {
 	hk__cu_ptr segment; /* if it is the rank's own */
 	hk__cu_stream own;  /* in place of the legacy default stream */
 	hk__cu_stream last; /* that a call went to */
-	hk__cu_event event;
+	hk__cu_event event; /* for who follows it there */
+	hk__cu_event done;  /* apart: the last call is over */
+	bool captured;	    /* or was made for a graph, which may run at any time */
 };
 
 struct hk__gpu {
@@ -64,6 +66,13 @@ struct gpu_visit {
 enum hk_status hk__unit_enter(const struct hk__gpu *gpu, const struct gpu_unit *unit,
 			      struct gpu_visit *visit, struct hk_why *why);
 void hk__unit_leave(const struct hk__gpu *gpu, struct gpu_visit *visit);
+
+/* Before a launch of a rank, in its context: calls follow each other from stream to stream. */
+enum hk_status hk__rank_follow(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_stream stream,
+			       struct hk_why *why);
+/* After it: others are told that the rank leaves when its calls are over. */
+enum hk_status hk__rank_note(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_stream stream,
+			     struct hk_why *why);
 
 /* device.c: frees plans and programs. */
 void hk__gpu_forget(struct hk__gpu *gpu);
