@@ -90,9 +90,9 @@ static const char *algo_for(enum hk_coll coll, uint64_t bytes)
 	case HK_COLL_ALLREDUCE:
 		return bytes <= HK__DEVICE_ONE_SHOT ? "one-shot" : "two-shot";
 	case HK_COLL_BROADCAST:
-		return bytes <= HK__DEVICE_TREE ? "binomial" : "scatter-allgather";
+		return bytes <= HK__DEVICE_TREE ? "binomial" : "two-shot";
 	case HK_COLL_REDUCE:
-		return bytes <= HK__DEVICE_TREE ? "binomial" : "reducescatter-gather";
+		return bytes <= HK__DEVICE_TREE ? "binomial" : "two-shot";
 	default:
 		return NULL; /* the first: direct */
 	}

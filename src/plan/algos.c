@@ -12,6 +12,7 @@ static const struct hk_algo *const families[] = {
 	hk__algo_tree,
 	hk__algo_dbtree,
 	hk__algo_compose,
+	hk__algo_direct_rooted,
 	hk__algo_twolevel,
 	hk__algo_twolevel_halving,
 	hk__algo_barrier,

@@ -19,6 +19,7 @@
 
 /* Cards of the families, each ended by a row without a name. */
 extern const struct hk_algo hk__algo_direct[];
+extern const struct hk_algo hk__algo_direct_rooted[];
 extern const struct hk_algo hk__algo_ring[];
 extern const struct hk_algo hk__algo_butterfly[];
 extern const struct hk_algo hk__algo_bruck[];

@@ -12,6 +12,8 @@
  *   allgather direct       1 / (n-1)/n   / 0
  *   alltoall direct        1 / (n-1)/n   / 0
  *   gather, scatter        1 / 1/n, (n-1)/n / 0
+ *   broadcast two-shot     2 / 2(n-1)/n  / 0         scatter, then direct allgather
+ *   reduce two-shot        2 / 1         / (n-1)/n   scatter-reduce, then gather
  */
 #include "plan/algo/algo.h"
 
@@ -117,9 +119,10 @@ static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, u
 	return lane == SENDS ? plan->n - 1 : hk__accumulate_steps(plan->n, rank);
 }
 
-/* out_slot: where the own block lies in out: 0, or its place in a vector. */
+/* The own block goes to `out`; scratch: a slot for sums before. */
 static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
-			       uint32_t out_slot, uint32_t i, struct hk_step *step)
+			       struct hk_span out, uint32_t scratch, uint32_t i,
+			       struct hk_step *step)
 {
 	struct team team = team_all(plan, rank, 0);
 
@@ -133,8 +136,8 @@ static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32
 	team.lane = SENDS;
 	struct accumulate acc = { .team = team,
 				  .in = span(HK_BUF_IN, rank),
-				  .out = span(HK_BUF_OUT, out_slot),
-				  .scratch = span(HK_BUF_SCRATCH, 0),
+				  .out = out,
+				  .scratch = span(HK_BUF_SCRATCH, scratch),
 				  .count = 1 };
 	hk__accumulate_step(&acc, i, step);
 }
@@ -142,7 +145,7 @@ static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32
 static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			       struct hk_step *step)
 {
-	direct_reduce_step(plan, rank, lane, 0, i, step);
+	direct_reduce_step(plan, rank, lane, span(HK_BUF_OUT, 0), 0, i, step);
 }
 
 /*
@@ -175,7 +178,7 @@ static void twoshot_add_step(const struct hk_plan *plan, uint32_t rank, uint32_t
 		return;
 	}
 	if (i < added) {
-		direct_reduce_step(plan, rank, ADDS, rank, i, step);
+		direct_reduce_step(plan, rank, ADDS, span(HK_BUF_OUT, rank), 0, i, step);
 		return;
 	}
 	team.lane = GATHERS;
@@ -183,23 +186,116 @@ static void twoshot_add_step(const struct hk_plan *plan, uint32_t rank, uint32_t
 		  1);
 }
 
+static void twoshot_gather_step(const struct hk_plan *plan, uint32_t rank, uint32_t i,
+				struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, 0);
+	uint32_t peer = team_prev(&team, i + 1);
+
+	team.lane = ADDS;
+	step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
+	/* In place, what lies there has to be sent first: to that very peer. */
+	step->after = (struct hk_after){ SENDS, plan->n - 2 - i };
+}
+
 static void twoshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step)
 {
+	if (lane == SENDS)
+		direct_reduce_step(plan, rank, lane, span(HK_BUF_OUT, rank), 0, i, step);
+	else if (lane == ADDS)
+		twoshot_add_step(plan, rank, i, step);
+	else
+		twoshot_gather_step(plan, rank, i, step);
+}
+
+/* ---- reduce two-shot: the same, but sums go to the root alone ---- */
+
+static uint32_t reduce_scratch(const struct hk_plan *plan, uint32_t rank)
+{
+	return (plan->n > 2 ? 1u : 0u) + (rank != plan->root ? 1u : 0u);
+}
+
+static uint32_t reduce_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	bool root = rank == plan->root;
+
+	if (lane == ADDS)
+		return hk__accumulate_steps(plan->n, rank) + (root ? 0 : 1);
+	return lane == SENDS || root ? plan->n - 1 : 0;
+}
+
+static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			struct hk_step *step)
+{
+	bool root = rank == plan->root;
+	struct hk_span sum = root ? span(HK_BUF_OUT, rank) : span(HK_BUF_SCRATCH, 0);
 	struct team team = team_all(plan, rank, 0);
 
-	if (lane == SENDS) {
-		direct_reduce_step(plan, rank, lane, rank, i, step);
-	} else if (lane == ADDS) {
-		twoshot_add_step(plan, rank, i, step);
+	if (lane == GATHERS) {
+		twoshot_gather_step(plan, rank, i, step);
+	} else if (lane == SENDS || i < hk__accumulate_steps(plan->n, rank)) {
+		direct_reduce_step(plan, rank, lane, sum, root ? 0 : 1, i, step);
 	} else {
-		uint32_t peer = team_prev(&team, i + 1);
-
-		team.lane = ADDS;
-		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
-		/* In place, what lies there has to be sent first: to that very peer. */
-		step->after = (struct hk_after){ SENDS, plan->n - 2 - i };
+		team.lane = GATHERS;
+		step_send(step, team_port(&team, plan->root), sum, 1);
 	}
+}
+
+/*
+ * ---- broadcast two-shot: members count from the root; a member hands its part on
+ * in one lane, and gathers the others' in another ----
+ */
+
+static uint32_t broadcast_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	uint32_t n = plan->n;
+
+	if (rank == plan->root)
+		return lane == SENDS ? 2 * (n - 1) + 1 : 0;
+	return lane == SENDS ? 0 : n - 1;
+}
+
+/* To each its part; then the root's own to all; then what is left of its copy. */
+static void broadcast_root_step(const struct team *team, uint32_t i, struct hk_step *step)
+{
+	uint32_t n = team->n;
+	struct team to = *team;
+
+	to.lane = i < n - 1 ? ADDS : GATHERS;
+	if (i == 2 * (n - 1))
+		step_copy(step, span(HK_BUF_IN, 0), span(HK_BUF_OUT, 0), n);
+	else if (i < n - 1)
+		step_send(step, team_port(&to, i + 1), span(HK_BUF_IN, i + 1), 1);
+	else
+		step_send(step, team_port(&to, i - (n - 1) + 1), span(HK_BUF_IN, 0), 1);
+}
+
+static void broadcast_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+			   struct hk_step *step)
+{
+	struct team team = team_all(plan, rank, plan->root);
+	uint32_t n = plan->n, me = team.me;
+
+	if (me == 0) {
+		broadcast_root_step(&team, i, step);
+		return;
+	}
+	/* The i-th of the other members, the root left out. */
+	uint32_t peer = (me - 1 + i) % (n - 1) + 1;
+
+	if (lane == ADDS && i > 0) {
+		team.lane = GATHERS;
+		step_send(step, team_port(&team, peer), span(HK_BUF_OUT, me), 1);
+		return;
+	}
+	team.lane = i == 0 ? SENDS : ADDS;
+	if (i > 0)
+		peer = (me - 1 + n - 1 - i) % (n - 1) + 1;
+	if (lane == ADDS || i == 0)
+		step_recv(step, team_port(&team, 0), span(HK_BUF_OUT, lane == ADDS ? me : 0), 1);
+	else
+		step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
 }
 
 /* ---- allgather: one lane sends, one receives ---- */
@@ -340,5 +436,24 @@ const struct hk_algo hk__algo_direct[] = {
 		    "0", "any n" },
 	  .steps = rooted_steps,
 	  .step = scatter_step },
+	{ .card = { .name = NULL } },
+};
+
+const struct hk_algo hk__algo_direct_rooted[] = {
+	{ .coll = HK_COLL_BROADCAST,
+	  .card = { "two-shot", NULL, "direct scatter, then direct allgather", "(n > 1) + (n > 2)",
+		    "2*(n-1)/n", "0", "0", "any n; full mesh" },
+	  .nlanes = TWOSHOT_LANES,
+	  .parts = direct_n_parts,
+	  .steps = broadcast_steps,
+	  .step = broadcast_step },
+	{ .coll = HK_COLL_REDUCE,
+	  .card = { "two-shot", NULL, "direct reduce-scatter, then direct gather", "2*(n > 1)",
+		    "n > 1 ? 1 : 0", "(n-1)/n", "n > 2 ? 2/n : (n-1)/n", "any n; full mesh" },
+	  .nlanes = TWOSHOT_LANES,
+	  .parts = direct_n_parts,
+	  .scratch = reduce_scratch,
+	  .steps = reduce_steps,
+	  .step = reduce_step },
 	{ .card = { .name = NULL } },
 };
