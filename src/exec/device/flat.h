@@ -113,6 +113,12 @@ enum hk__flat_mode {
 	HK__FLAT_FAR = 1 << 4		/* ranks on several devices */
 };
 
+enum hk__flat_way {
+	HK__FLAT_COLLECTIVE,
+	HK__FLAT_SEND,
+	HK__FLAT_RECV
+};
+
 /* What went wrong: written by the device, read by the host. */
 struct hk__flat_report {
 	uint32_t abort;			/* set by the host: give up */
@@ -122,6 +128,9 @@ struct hk__flat_report {
 	uint32_t lane, step;		/* where it waited */
 	uint32_t peer;			/* for whom */
 	uint32_t epoch;
+	uint32_t pair;			/* enum hk__flat_way */
+	uint32_t differs;		/* a message is not what the peer makes of it */
+	uint64_t bytes[2], whats[2];	/* of the message, here and there (pair.h) */
 };
 
 /* Kernels take it by value; what comes first is looked at first. */

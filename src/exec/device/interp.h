@@ -111,6 +111,11 @@ DEV bool flat_aborted(const struct hk__flat_report *report)
 	return *(const volatile uint32_t *)&report->abort;
 }
 
+DEV bool flat_failed(const struct hk__flat_report *report)
+{
+	return *(const volatile uint32_t *)&report->failed;
+}
+
 DEV uint64_t flat_now(void)
 {
 	uint64_t now;
@@ -164,6 +169,11 @@ DEV void flat_poke(uint64_t *at, uint64_t value)
 DEV bool flat_aborted(const struct hk__flat_report *report)
 {
 	return __atomic_load_n(&report->abort, __ATOMIC_RELAXED);
+}
+
+DEV bool flat_failed(const struct hk__flat_report *report)
+{
+	return __atomic_load_n(&report->failed, __ATOMIC_ACQUIRE);
 }
 
 DEV uint64_t flat_now(void)
@@ -305,7 +315,8 @@ DEV_APART bool flat_give_up(struct flat_waiter waiter, uint32_t looks, uint64_t 
 	if (!aborted && flat_now() < *deadline)
 		return false;
 	waiter.lot->broken = 1;
-	if (flat_first(&((struct hk__flat_lot *)(void *)call->segments[call->rank])->reported)) {
+	if (flat_first(&((struct hk__flat_lot *)(void *)call->segments[call->rank])->reported) &&
+	    !flat_failed(report)) { /* by another kernel, before */
 		report->aborted = aborted;
 		report->block = waiter.number;
 		report->lane = waiter.lane;

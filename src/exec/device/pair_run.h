@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pair_run.h - performs sends and receives (pair.h), on the device and on the
+ * host, as interp.h does plans.
+ *
+ * A block looks at what it has to do with every peer, one thread each; then all
+ * threads together move what was ready; and so on until nothing is left. Nothing is
+ * waited for by itself, so no operation keeps another from going on.
+ */
+#ifndef HK_EXEC_DEVICE_PAIR_RUN_H
+#define HK_EXEC_DEVICE_PAIR_RUN_H
+
+#include "exec/device/interp.h"
+#include "exec/device/pair.h"
+
+enum pair_look {
+	PAIR_OVER,		/* nothing is left */
+	PAIR_WAITS,
+	PAIR_READY,		/* for all threads */
+	PAIR_FAILED
+};
+
+/* How far a block is with one peer, on one channel or with its parts. */
+struct pair_walk {
+	uint64_t message;
+	uint64_t slots;		/* of the channel so far */
+	uint64_t mail;		/* receiving: the message of mail_op */
+	uint32_t piece;		/* of the operation */
+	uint16_t op, mail_op;
+	uint32_t mails;		/* out, of messages that have not come */
+	uint32_t moved;		/* since all were looked at */
+};
+
+/* Parts of a block, and of each channel that is its own. */
+#define PAIR_WALKS ((1 + HK__PAIR_CHANNELS) * HK__FLAT_RANKS)
+
+struct pair_block {
+	struct pair_walk walks[PAIR_WALKS];
+	uint8_t looks[PAIR_WALKS];
+};
+
+struct pair_self {
+	const struct hk__pair_call *call;
+	const struct hk__pair_op *ops;
+	struct pair_block *block;
+	struct hk__pair_head *head;
+	uint32_t id, nthreads;
+	uint32_t sends;		/* else it receives */
+	uint32_t number, nblocks; /* among those that do the same */
+	uint32_t rows;		/* of walks: parts, then own channels */
+	uint64_t deadline;
+	uint32_t vain;		/* looks */
+};
+
+/* ---- the machine ---- */
+
+#ifdef __CUDACC__
+DEV uint32_t pair_add(uint32_t *word)
+{
+	__threadfence_system();
+	uint32_t before = atomicAdd(word, 1u);
+	__threadfence_system();
+	return before;
+}
+
+DEV uint32_t pair_count(const uint32_t *word)
+{
+	uint32_t count;
+
+	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(word) : "memory");
+	return count;
+}
+
+DEV void pair_store(uint32_t *word, uint32_t value)
+{
+	*(volatile uint32_t *)word = value;
+}
+#else
+DEV uint32_t pair_add(uint32_t *word)
+{
+	return __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
+}
+
+DEV uint32_t pair_count(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+DEV void pair_store(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+#endif
+
+/* ---- places ---- */
+
+/* What a rank keeps of a peer. */
+DEV struct hk__pair_peer *pair_peer(const struct pair_self *self, uint32_t rank, uint32_t peer)
+{
+	struct hk__pair_head *head =
+		(struct hk__pair_head *)(void *)self->call->segments[rank];
+
+	return (struct hk__pair_peer *)(void *)(head + 1) + peer;
+}
+
+/* The room of a receiver's slot. */
+DEV char *pair_room(const struct pair_self *self, uint32_t rank, uint32_t peer, uint32_t channel,
+		    uint64_t slot)
+{
+	char *rooms = (char *)pair_peer(self, rank, self->call->n);
+	uint64_t number = ((uint64_t)peer * HK__PAIR_CHANNELS + channel) * HK__PAIR_SLOTS +
+			  slot % HK__PAIR_SLOTS;
+
+	return rooms + number * (self->call->room_bytes + HK__PAIR_SLACK);
+}
+
+DEV uint32_t pair_home(uint64_t message)
+{
+	return (uint32_t)(message % HK__PAIR_CHANNELS);
+}
+
+/* Of mail, and of counts of parts. */
+DEV uint32_t pair_turn(uint64_t message)
+{
+	return (uint32_t)(message / HK__PAIR_CHANNELS % HK__PAIR_SLOTS);
+}
+
+DEV uint64_t pair_what(const struct hk__pair_op *op)
+{
+	return (uint64_t)op->kind << 32 | op->tag;
+}
+
+DEV bool pair_far(const struct pair_self *self)
+{
+	return self->call->mode & HK__PAIR_FAR;
+}
+
+DEV bool pair_in_place(const struct pair_self *self, const struct hk__pair_op *op)
+{
+	return (self->call->mode & HK__PAIR_DIRECT) && op->bytes > self->call->room_bytes;
+}
+
+/* Slots that it takes; one is none with nothing in it. */
+DEV uint64_t pair_pieces(const struct pair_self *self, const struct hk__pair_op *op)
+{
+	uint64_t room = self->call->room_bytes;
+
+	if (pair_in_place(self, op) || op->bytes <= room)
+		return 1;
+	return (op->bytes + room - 1) / room;
+}
+
+DEV uint32_t pair_parts(const struct pair_self *self, const struct hk__pair_op *op)
+{
+	uint64_t parts = (op->bytes + self->call->part_bytes - 1) / self->call->part_bytes;
+
+	return parts < self->nblocks ? (uint32_t)parts : self->nblocks;
+}
+
+/* Which part is this block's; the first is of the block of the message's channel. */
+DEV uint32_t pair_part(const struct pair_self *self, uint64_t message)
+{
+	return (self->number + self->nblocks - pair_home(message) % self->nblocks) % self->nblocks;
+}
+
+/* Row 0 is of parts; then one for each channel that is this block's. */
+DEV uint32_t pair_channel(const struct pair_self *self, uint32_t row)
+{
+	return self->number + (row - 1) * self->nblocks;
+}
+
+/* Peers in an order in which all ranks come by turns. */
+DEV uint32_t pair_whom(const struct pair_self *self, uint32_t walk)
+{
+	uint32_t n = self->call->n, k = walk % n;
+
+	return (self->call->rank + (self->sends ? k : n - k)) % n;
+}
+
+/* ---- giving up ---- */
+
+enum pair_fault {
+	PAIR_LATE,
+	PAIR_DIFFERS
+};
+
+struct pair_other {
+	uint32_t peer;
+	const struct hk__pair_op *op;
+	uint64_t bytes, what;	/* the peer's */
+};
+
+DEV_APART void pair_fail(const struct hk__pair_call *call, uint32_t sends, enum pair_fault fault,
+			 bool aborted, struct pair_other other)
+{
+	struct hk__pair_head *head = (struct hk__pair_head *)(void *)call->segments[call->rank];
+	struct hk__flat_report *report = call->report;
+
+	pair_store(&head->broken, 1);
+	if (flat_failed(report) || !flat_first(&head->reported))
+		return;
+	report->aborted = aborted;
+	report->peer = other.peer;
+	report->pair = sends ? HK__FLAT_SEND : HK__FLAT_RECV;
+	report->differs = fault == PAIR_DIFFERS;
+	report->bytes[0] = other.op->bytes;
+	report->bytes[1] = other.bytes;
+	report->whats[0] = pair_what(other.op);
+	report->whats[1] = other.what;
+	flat_publish(&report->failed);
+}
+
+/* Whom the block still waits for: the first of them. */
+DEV_APART void pair_fail_late(const struct pair_self *self, bool aborted)
+{
+	for (uint32_t walk = 0; walk < self->rows * self->call->n; walk++) {
+		const struct hk__pair_op *op = &self->ops[self->block->walks[walk].op];
+		struct pair_other other = { pair_whom(self, walk), op, 0, 0 };
+
+		if (self->block->looks[walk] != PAIR_WAITS)
+			continue;
+		pair_fail(self->call, self->sends, PAIR_LATE, aborted, other);
+		return;
+	}
+}
+
+/* After looks in vain, by one thread: whether it is no use any more. */
+DEV bool pair_give_up(struct pair_self *self)
+{
+	const struct hk__pair_call *call = self->call;
+	bool aborted;
+
+	flat_pause();
+	if (self->vain % 64)
+		return false;
+	if (pair_count(&self->head->broken))
+		return true;
+	if (!self->deadline)
+		self->deadline = flat_now() + call->timeout_ns;
+	aborted = self->vain % 1024 == 0 && flat_aborted(call->report);
+	if (!aborted && flat_now() < self->deadline)
+		return false;
+	pair_fail_late(self, aborted);
+	return true;
+}
+
+/* ---- walking ---- */
+
+/* To the first piece from here on that is of this channel. */
+DEV void pair_seek(const struct pair_self *self, struct pair_walk *walk, uint32_t channel)
+{
+	while (walk->op != HK__PAIR_END) {
+		const struct hk__pair_op *op = &self->ops[walk->op];
+		uint64_t pieces = pair_pieces(self, op);
+		uint32_t first = (channel + HK__PAIR_CHANNELS - pair_home(walk->message)) %
+				 HK__PAIR_CHANNELS;
+
+		if (walk->piece < first)
+			walk->piece = first;
+		if (walk->piece < pieces)
+			return;
+		walk->op = op->next;
+		walk->message++;
+		walk->piece = 0;
+	}
+}
+
+/* To the first operation from here on of which this block has a part. */
+DEV void pair_seek_part(const struct pair_self *self, struct pair_walk *walk)
+{
+	while (walk->op != HK__PAIR_END) {
+		const struct hk__pair_op *op = &self->ops[walk->op];
+
+		if (walk->piece == 0 && pair_in_place(self, op) &&
+		    pair_part(self, walk->message) < pair_parts(self, op))
+			return;
+		walk->op = op->next;
+		walk->message++;
+		walk->piece = 0;
+	}
+}
+
+DEV void pair_open_walk(const struct pair_self *self, uint32_t index)
+{
+	uint32_t row = index / self->call->n, peer = pair_whom(self, index), way = !self->sends;
+	const struct hk__pair_peer *at = pair_peer(self, self->call->rank, peer);
+	struct pair_walk *walk = &self->block->walks[index];
+
+	walk->message = walk->mail = at->messages[way];
+	walk->slots = row ? at->slots[way][pair_channel(self, row)] : 0;
+	walk->op = walk->mail_op = self->call->first[way][peer];
+	walk->piece = walk->mails = walk->moved = 0;
+}
+
+/* ---- sending ---- */
+
+/* The receiver's mail for a message, if it has come. */
+DEV const struct hk__pair_mail *pair_mail(const struct pair_self *self,
+					  const struct pair_walk *walk, uint32_t peer)
+{
+	const struct hk__pair_mail *mail =
+		&pair_peer(self, self->call->rank, peer)
+			 ->mail[pair_home(walk->message)][pair_turn(walk->message)];
+
+	return flat_acquire(&mail->flag, pair_far(self)) == walk->message + 1 ? mail : NULL;
+}
+
+DEV bool pair_same(const struct hk__pair_op *op, uint64_t bytes, uint64_t what)
+{
+	return op->bytes == bytes && pair_what(op) == what;
+}
+
+DEV enum pair_look pair_look_part(const struct pair_self *self, struct pair_walk *walk,
+				  uint32_t peer)
+{
+	pair_seek_part(self, walk);
+	if (walk->op == HK__PAIR_END)
+		return PAIR_OVER;
+	const struct hk__pair_mail *mail = pair_mail(self, walk, peer);
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	/* One that differs is said by the block of its channel. */
+	return mail && pair_same(op, mail->bytes, mail->what) ? PAIR_READY : PAIR_WAITS;
+}
+
+/* To the receiver: a slot is filled. */
+DEV void pair_fill(const struct pair_self *self, struct pair_walk *walk, uint32_t peer,
+		   uint32_t channel)
+{
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	struct hk__pair_slot *slot = &pair_peer(self, peer, self->call->rank)
+					      ->slot[channel][walk->slots % HK__PAIR_SLOTS];
+
+	slot->bytes = op->bytes;
+	slot->what = pair_what(op);
+	slot->skew = op->at % HK__PAIR_SLACK;
+	flat_release(&slot->flag, ++walk->slots, pair_far(self));
+	walk->piece += HK__PAIR_CHANNELS;
+	walk->moved = 1;
+}
+
+/* In place, and all parts are there: the receiver is told by this thread alone. */
+DEV enum pair_look pair_look_placed(const struct pair_self *self, struct pair_walk *walk,
+				    uint32_t peer, uint32_t channel)
+{
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	const struct hk__pair_mail *mail = pair_mail(self, walk, peer);
+	uint32_t *parts = &pair_peer(self, self->call->rank, peer)
+				   ->parts[channel][pair_turn(walk->message)];
+
+	if (!mail)
+		return PAIR_WAITS;
+	if (!pair_same(op, mail->bytes, mail->what)) {
+		struct pair_other other = { peer, op, mail->bytes, mail->what };
+
+		pair_fail(self->call, 1, PAIR_DIFFERS, false, other);
+		pair_fill(self, walk, peer, channel);
+		return PAIR_FAILED;
+	}
+	if (pair_count(parts) < pair_parts(self, op))
+		return PAIR_WAITS;
+	pair_store(parts, 0);
+	pair_fill(self, walk, peer, channel);
+	return PAIR_WAITS;
+}
+
+DEV enum pair_look pair_look_send(const struct pair_self *self, struct pair_walk *walk,
+				  uint32_t peer, uint32_t channel)
+{
+	const uint64_t *taken = &pair_peer(self, self->call->rank, peer)->taken[channel];
+
+	pair_seek(self, walk, channel);
+	if (walk->op == HK__PAIR_END)
+		return PAIR_OVER;
+	if (walk->slots >= HK__PAIR_SLOTS &&
+	    flat_acquire(taken, pair_far(self)) + HK__PAIR_SLOTS <= walk->slots)
+		return PAIR_WAITS;
+	if (pair_in_place(self, &self->ops[walk->op]))
+		return pair_look_placed(self, walk, peer, channel);
+	return PAIR_READY;
+}
+
+/* ---- receiving ---- */
+
+/* To senders: where messages of this channel are wanted, as far as there is room for mail. */
+DEV void pair_tell(const struct pair_self *self, struct pair_walk *walk, uint32_t peer,
+		   uint32_t channel)
+{
+	struct hk__pair_peer *to = pair_peer(self, peer, self->call->rank);
+
+	while (walk->mail_op != HK__PAIR_END && walk->mails < HK__PAIR_SLOTS) {
+		const struct hk__pair_op *op = &self->ops[walk->mail_op];
+
+		if (pair_home(walk->mail) == channel) {
+			struct hk__pair_mail *mail = &to->mail[channel][pair_turn(walk->mail)];
+
+			mail->at = op->at;
+			mail->bytes = op->bytes;
+			mail->what = pair_what(op);
+			flat_release(&mail->flag, walk->mail + 1, pair_far(self));
+			walk->mails++;
+		}
+		walk->mail_op = op->next;
+		walk->mail++;
+	}
+}
+
+/* To the sender: a slot is free again. */
+DEV void pair_take(const struct pair_self *self, struct pair_walk *walk, uint32_t peer,
+		   uint32_t channel)
+{
+	struct hk__pair_peer *to = pair_peer(self, peer, self->call->rank);
+
+	walk->slots++;
+	flat_release(&to->taken[channel], walk->slots, pair_far(self));
+	if (walk->piece == 0 && walk->mails)
+		walk->mails--;
+	walk->piece += HK__PAIR_CHANNELS;
+	walk->moved = 1;
+}
+
+DEV const struct hk__pair_slot *pair_slot(const struct pair_self *self,
+					  const struct pair_walk *walk, uint32_t peer,
+					  uint32_t channel)
+{
+	return &pair_peer(self, self->call->rank, peer)->slot[channel][walk->slots % HK__PAIR_SLOTS];
+}
+
+DEV enum pair_look pair_look_recv(const struct pair_self *self, struct pair_walk *walk,
+				  uint32_t peer, uint32_t channel)
+{
+	const struct hk__pair_slot *slot = pair_slot(self, walk, peer, channel);
+
+	if (self->call->mode & HK__PAIR_DIRECT)
+		pair_tell(self, walk, peer, channel);
+	pair_seek(self, walk, channel);
+	if (walk->op == HK__PAIR_END)
+		return PAIR_OVER;
+	if (flat_acquire(&slot->flag, pair_far(self)) != walk->slots + 1)
+		return PAIR_WAITS;
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	if (!pair_same(op, slot->bytes, slot->what)) {
+		struct pair_other other = { peer, op, slot->bytes, slot->what };
+
+		pair_fail(self->call, 0, PAIR_DIFFERS, false, other);
+		return PAIR_FAILED;
+	}
+	if (!pair_in_place(self, op) && op->bytes)
+		return PAIR_READY;
+	pair_take(self, walk, peer, channel);
+	return PAIR_WAITS;
+}
+
+/* ---- moving, all threads ---- */
+
+DEV void pair_copy(const struct pair_self *self, char *to, const char *from, uint64_t bytes)
+{
+	struct flat_operand operands[2] = { { (char *)(uintptr_t)from, 0, 0, 0, 0, 0 },
+					    { to, 0, 0, 0, 0, 0 } };
+	struct flat_copying copying = { operands, 1, self->id, self->nthreads };
+	uint64_t head = (16 - (uintptr_t)from % 16) % 16, whole = 0;
+
+	if (((uintptr_t)from - (uintptr_t)to) % 16 || bytes < head + 16)
+		head = bytes;
+	else
+		whole = (bytes - head) / 16;
+	if (whole)
+		flat_copy_vectors(copying, head, whole);
+	flat_copy_words(copying, 0, head);
+	flat_copy_words(copying, head + whole * 16, bytes);
+}
+
+DEV char *pair_pointer(uint64_t at)
+{
+	return (char *)(uintptr_t)at;
+}
+
+/* This block's part of a message, to where it belongs. */
+DEV void pair_move_part(const struct pair_self *self, const struct pair_walk *walk, uint32_t peer)
+{
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	uint32_t home = pair_home(walk->message), turn = pair_turn(walk->message);
+	const struct hk__pair_mail *mail =
+		&pair_peer(self, self->call->rank, peer)->mail[home][turn];
+	uint64_t parts = pair_parts(self, op), part = pair_part(self, walk->message);
+	/* Of whole lines, all but the last. */
+	uint64_t each = (op->bytes / parts + 127) / 128 * 128, from = part * each;
+	uint64_t to = part + 1 == parts ? op->bytes : from + each;
+
+	to = to < op->bytes ? to : op->bytes;
+	if (from < to)
+		pair_copy(self, pair_pointer(mail->at + from), pair_pointer(op->at + from), to - from);
+}
+
+DEV void pair_move_piece(const struct pair_self *self, const struct pair_walk *walk, uint32_t peer,
+			 uint32_t channel)
+{
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	uint64_t room_bytes = self->call->room_bytes, from = walk->piece * room_bytes;
+	uint64_t bytes = op->bytes - from < room_bytes ? op->bytes - from : room_bytes;
+	char *at = pair_pointer(op->at + from), *room;
+
+	if (self->sends) {
+		room = pair_room(self, peer, self->call->rank, channel, walk->slots);
+		pair_copy(self, room + op->at % HK__PAIR_SLACK, at, bytes);
+	} else {
+		room = pair_room(self, self->call->rank, peer, channel, walk->slots);
+		pair_copy(self, at, room + pair_slot(self, walk, peer, channel)->skew, bytes);
+	}
+}
+
+/* What was ready, then who is told: by the thread that has looked. */
+DEV void pair_move(const struct pair_self *self, uint32_t index)
+{
+	struct pair_walk *walk = &self->block->walks[index];
+	uint32_t row = index / self->call->n, peer = pair_whom(self, index);
+	uint32_t channel = row ? pair_channel(self, row) : 0;
+
+	if (row)
+		pair_move_piece(self, walk, peer, channel);
+	else
+		pair_move_part(self, walk, peer);
+	(void)flat_sync_or(false);
+	if (index % self->nthreads != self->id)
+		return;
+	if (row && self->sends)
+		pair_fill(self, walk, peer, channel);
+	else if (row)
+		pair_take(self, walk, peer, channel);
+	else {
+		(void)pair_add(&pair_peer(self, self->call->rank, peer)
+					->parts[pair_home(walk->message)][pair_turn(walk->message)]);
+		walk->piece = 1;
+		walk->moved = 1;
+	}
+}
+
+/* ---- a block ---- */
+
+DEV enum pair_look pair_look(const struct pair_self *self, uint32_t index)
+{
+	struct pair_walk *walk = &self->block->walks[index];
+	uint32_t row = index / self->call->n, peer = pair_whom(self, index);
+
+	walk->moved = 0;
+	if (!row)
+		return self->sends ? pair_look_part(self, walk, peer) : PAIR_OVER;
+	if (self->sends)
+		return pair_look_send(self, walk, peer, pair_channel(self, row));
+	return pair_look_recv(self, walk, peer, pair_channel(self, row));
+}
+
+/* Looks at all, moves what is ready; false: nothing is left, or it has failed. */
+DEV bool pair_go_on(struct pair_self *self, bool *failed_out)
+{
+	uint32_t count = self->rows * self->call->n;
+	bool left = false, moved = false, failed = false;
+
+	for (uint32_t i = self->id; i < count; i += self->nthreads) {
+		enum pair_look look = pair_look(self, i);
+
+		self->block->looks[i] = (uint8_t)look;
+		left |= look != PAIR_OVER;
+		moved |= look == PAIR_READY || self->block->walks[i].moved;
+		failed |= look == PAIR_FAILED;
+	}
+	moved = flat_sync_or(moved);
+	left = flat_sync_or(left);
+	self->vain = moved ? 0 : self->vain + 1;
+	if (moved)
+		self->deadline = 0;
+	else if (left && self->id == 0)
+		failed |= pair_give_up(self);
+	*failed_out = flat_sync_or(failed);
+	if (!left || *failed_out)
+		return false;
+	for (uint32_t i = 0; i < count && moved; i++) {
+		if (self->block->looks[i] == PAIR_READY)
+			pair_move(self, i);
+	}
+	(void)flat_sync_or(false); /* looks are written again */
+	return true;
+}
+
+/* How far all channels are; the last block of its kind also says how many messages. */
+DEV void pair_end(const struct pair_self *self)
+{
+	uint32_t count = self->rows * self->call->n, way = !self->sends;
+	bool last = false;
+
+	for (uint32_t i = self->id; i < count; i += self->nthreads) {
+		uint32_t row = i / self->call->n, peer = pair_whom(self, i);
+		struct hk__pair_peer *at = pair_peer(self, self->call->rank, peer);
+
+		if (row)
+			at->slots[way][pair_channel(self, row)] = self->block->walks[i].slots;
+	}
+	if (self->id == 0)
+		last = pair_add(&self->head->out[way]) + 1 == self->nblocks;
+	if (!flat_sync_or(last))
+		return;
+	for (uint32_t k = self->id; k < self->call->n; k += self->nthreads) {
+		uint32_t row = self->sends ? 0 : 1;
+
+		pair_peer(self, self->call->rank, pair_whom(self, k))->messages[way] =
+			self->block->walks[row * self->call->n + k].message;
+	}
+	if (self->id == 0)
+		pair_store(&self->head->out[way], 0);
+}
+
+/* A block, from its beginning to its end. */
+DEV void pair_run(struct pair_self *self, uint32_t number)
+{
+	const struct hk__pair_call *call = self->call;
+	bool failed = false;
+
+	self->sends = number >= call->nrecv;
+	self->number = self->sends ? number - call->nrecv : number;
+	self->nblocks = self->sends ? call->nsend : call->nrecv;
+	self->head = (struct hk__pair_head *)(void *)call->segments[call->rank];
+	self->rows = 1;
+	if (self->number < HK__PAIR_CHANNELS)
+		self->rows += (HK__PAIR_CHANNELS - self->number + self->nblocks - 1) / self->nblocks;
+	self->deadline = 0;
+	self->vain = 0;
+	if (flat_sync_or(pair_count(&self->head->broken)))
+		return;
+	for (uint32_t i = self->id; i < self->rows * call->n; i += self->nthreads)
+		pair_open_walk(self, i);
+	while (pair_go_on(self, &failed))
+		;
+	if (!failed)
+		pair_end(self);
+}
+
+#endif
