@@ -283,7 +283,7 @@ static enum hk_status request_fill(struct hk_request *request, struct hk_group *
 	return status;
 }
 
-static void batch_note(struct hk_group *group, struct hk_request *request)
+void hk__batch_note(struct hk_group *group, struct hk_request *request)
 {
 	request->next = NULL;
 	if (group->batch_tail)
@@ -305,7 +305,7 @@ static enum hk_status request_keep(struct hk_group *group, const struct hk_reque
 	request->kept = opts->request != NULL;
 	enum hk_status status = HK_OK;
 	if (group->batching) {
-		batch_note(group, request);
+		hk__batch_note(group, request);
 	} else {
 		request->deadline = hk__deadline_ns(hk__now_ns(), request->timeout_ns);
 		status = hk__group_submit(group, request);
@@ -688,10 +688,6 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	if (opts.algo || opts.plan)
 		return hk__group_refuse(group, HK_EINVAL, "%s: takes no algorithm and no plan",
 					name);
-	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) &&
-	    hk__group_on_device(at, NULL))
-		return hk__group_refuse(group, HK_EINVAL, "%s: does not work on device memory",
-					name);
 	request_init(&request, group, &opts);
 	request.transfers = true;
 	request.peer = peer;
@@ -699,6 +695,9 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	request.transfer = (struct hk__transfer){
 		.sends = sends, .at = at, .left = count * hk_type_size(type), .way = group->way
 	};
+	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) &&
+	    (opts.stream || hk__group_on_device(at, NULL)))
+		return hk__group_device_transfer(group, &request, &opts);
 	return request_go(group, &request, &opts);
 }
 
@@ -764,6 +763,7 @@ enum hk_status hk_batch_end(struct hk_group *group)
 	if (!group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "no batch has begun");
 	group->batching = false;
+	status = hk__group_device_batch(group);
 	request = group->batch;
 	group->batch = group->batch_tail = NULL;
 	uint64_t now = request ? hk__now_ns() : 0;

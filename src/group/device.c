@@ -30,23 +30,28 @@ static void group_fail_late(void *ctx)
 	const struct failure *failure = ctx;
 	const struct hk__flat_report *report = &failure->report;
 	struct hk_group *group = failure->group;
+	enum hk_status status = HK_ETIMEDOUT;
 	char line[HK_WHY_MAX];
 	struct hk__text text;
 
 	if (group->failed != HK_OK)
 		return;
 	hk__text_init(&text, line, sizeof(line));
-	hk__text_add(&text, "rank %u: call number %u on the device %s: lane %u at step %u",
-		     group->rank, report->epoch,
-		     report->aborted ? "was given up" : "not finished in time", report->lane,
-		     report->step);
-	if (report->peer != group->rank)
-		hk__text_add(&text, " waited for rank %u", report->peer);
-	hk__group_fail(group, HK_ETIMEDOUT, line);
-	hk__health_revoke(group, HK_ETIMEDOUT);
+	if (report->pair != HK__FLAT_COLLECTIVE) {
+		status = hk__group_device_describe(group, report, &text);
+	} else {
+		hk__text_add(&text, "rank %u: call number %u on the device %s: lane %u at step %u",
+			     group->rank, report->epoch,
+			     report->aborted ? "was given up" : "not finished in time",
+			     report->lane, report->step);
+		if (report->peer != group->rank)
+			hk__text_add(&text, " waited for rank %u", report->peer);
+	}
+	hk__group_fail(group, status, line);
+	hk__health_revoke(group, status);
 }
 
-static enum hk_status group_look(struct hk_group *group)
+enum hk_status hk__group_device_look(struct hk_group *group)
 {
 	struct failure failure = { .group = group };
 
@@ -62,7 +67,7 @@ static enum hk_status group_look(struct hk_group *group)
 static enum hk_status request_fits(struct hk_group *group, const struct hk_request *request,
 				   const struct hk_opts *opts, int *ordinal_out)
 {
-	const char *name = hk_coll_name(request->coll);
+	const char *name = hk__request_name(request);
 	bool in = !request->call.in || hk__cuda_memory(request->call.in, ordinal_out);
 	bool out = !request->call.out || hk__cuda_memory(request->call.out, ordinal_out);
 
@@ -72,13 +77,10 @@ static enum hk_status request_fits(struct hk_group *group, const struct hk_reque
 					in ? "in" : "out",
 					in || out ? "device memory" : "to be used on a stream",
 					in ? "out" : "in");
-	if (request->call.in_counts)
-		return hk__group_refuse(group, HK_EINVAL,
-					"alltoallv: does not work on device memory");
-	if (opts->request || group->batching)
+	if (opts->request)
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s: calls on device memory are ordered by their stream: "
-					"no request, and no batch",
+					"no request",
 					name);
 	return HK_OK;
 }
@@ -147,7 +149,7 @@ static int stream_ordinal(hk__cu_stream stream)
 static enum hk_status request_open(struct hk_group *group, const struct hk_request *request,
 				   const struct hk_opts *opts, int ordinal)
 {
-	const char *name = hk_coll_name(request->coll);
+	const char *name = hk__request_name(request);
 	enum hk_status status = HK_OK;
 
 	if (group->world->origin.env.gpu == HK__GPU_USE_OFF)
@@ -167,6 +169,19 @@ static enum hk_status request_open(struct hk_group *group, const struct hk_reque
 	return HK_OK;
 }
 
+enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
+				      const struct hk_opts *opts, int ordinal)
+{
+	enum hk_status status = request_open(group, request, opts, ordinal);
+
+	if (status == HK_OK && hk__group_gpu_path(group) == HK__GPU_STAGED)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: device memory works among ranks of one host, which "
+					"have the GPU's driver loaded when they make their group",
+					hk__request_name(request));
+	return status;
+}
+
 enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_request *request,
 				     const struct hk_opts *opts)
 {
@@ -179,18 +194,17 @@ enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_req
 				     .factor = request->call.factor,
 				     .timeout_ns = request->timeout_ns,
 				     .stream = opts->stream };
-	enum hk_status status = group_look(group);
+	enum hk_status status = hk__group_device_look(group);
 	int ordinal = -1;
 
 	if (status == HK_OK)
 		status = request_fits(group, request, opts, &ordinal);
+	if (status == HK_OK && group->batching)
+		return hk__group_device_note(group, request, opts);
+	if (status == HK_OK && request->call.in_counts)
+		return hk__group_device_alltoallv(group, request, opts);
 	if (status == HK_OK)
-		status = request_open(group, request, opts, ordinal);
-	if (status == HK_OK && hk__group_gpu_path(group) == HK__GPU_STAGED)
-		return hk__group_refuse(group, HK_EINVAL,
-					"%s: device memory works among ranks of one host, which "
-					"have the GPU's driver loaded when they make their group",
-					hk_coll_name(request->coll));
+		status = hk__group_device_ready(group, request, opts, ordinal);
 	if (status == HK_OK)
 		status = request_plan(group, request, &call.plan);
 	if (status == HK_OK)

@@ -3,6 +3,7 @@
 #ifndef HK_GROUP_DEVICE_H
 #define HK_GROUP_DEVICE_H
 
+#include "exec/device/device.h"
 #include "group/inside.h"
 
 /* Bytes of a vector up to which all send all, and up to which trees are used. */
@@ -42,6 +43,36 @@ struct hk__gpu *hk__group_gpu(const struct hk_group *group);
 enum hk_status hk__group_device_open(struct hk_group *group, int ordinal, uint64_t timeout_ns);
 /* The rank's calls are over: before others are told that it leaves. */
 void hk__group_device_finish(struct hk_group *group);
+/* Whether something has failed there meanwhile. */
+enum hk_status hk__group_device_look(struct hk_group *group);
+/* And whether ranks reach each other, so that it may launch; -1: memory of no GPU. */
+enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
+				      const struct hk_opts *opts, int ordinal);
+
+static inline const char *hk__request_name(const struct hk_request *request)
+{
+	if (request->transfers)
+		return request->transfer.sends ? "send" : "recv";
+	return request->call.in_counts ? "alltoallv" : hk_coll_name(request->coll);
+}
+
+/* ---- sends and receives (device_pairs.c) ---- */
+
+enum hk_status hk__group_device_transfer(struct hk_group *group, struct hk_request *request,
+					 const struct hk_opts *opts);
+/* alltoallv, by itself. */
+enum hk_status hk__group_device_alltoallv(struct hk_group *group, const struct hk_request *request,
+					  const struct hk_opts *opts);
+/* A call, until its batch ends. */
+enum hk_status hk__group_device_note(struct hk_group *group, const struct hk_request *request,
+				     const struct hk_opts *opts);
+/* What the batch has noted of device memory: enqueued, and noted no more. */
+enum hk_status hk__group_device_batch(struct hk_group *group);
+/* "send to rank 3 ...", of a report; HK_EMISMATCH or HK_ETIMEDOUT. */
+enum hk_status hk__group_device_describe(const struct hk_group *group,
+					 const struct hk__flat_report *report,
+					 struct hk__text *text);
+
 /* The group has failed, or ends. */
 void hk__group_device_abort(struct hk_group *group);
 void hk__group_device_free(struct hk_group *group);

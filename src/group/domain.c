@@ -80,6 +80,7 @@ static enum hk_status share_make(struct hk_group *group, struct hk__gpu_share **
 		return status;
 	hk_assert(group->n <= HK__FLAT_RANKS); /* what more are staged */
 	share_here(group, here);
+	spec.more_bytes = hk__gpu_pairs_bytes(group->n, spec.apart);
 	struct hk__gpu_share *share = hk__mem_zalloc(group->alloc, 1, sizeof(*share));
 	if (!share)
 		return hk__group_refuse(group, HK_ENOMEM, "no memory for a device");

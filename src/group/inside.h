@@ -189,6 +189,9 @@ struct hk_request {
 	uint64_t deadline;		/* 0: no clock was read yet */
 	int fd;				/* -1: nobody asked */
 
+	bool on_device;			/* noted by a batch; never queued */
+	void *stream;			/* of it */
+
 	/* A transfer. */
 	bool transfers;
 	uint32_t peer;
@@ -350,7 +353,8 @@ uint32_t hk__request_class(const struct hk_request *request);
 /* A plan of the caller's, before anything is begun with it. HK_EREFUSED, HK_ENOMEM. */
 enum hk_status hk__group_prove(struct hk_group *group, const struct hk_plan *plan);
 
-/* call.c: what a batch has noted is never begun */
+/* call.c: one more of a batch; what a batch has noted is never begun */
+void hk__batch_note(struct hk_group *group, struct hk_request *request);
 void hk__batch_drop(struct hk_group *group);
 /* One that is freed before its batch has ended. */
 void hk__batch_forget(struct hk_group *group, const struct hk_request *request);

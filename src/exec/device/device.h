@@ -18,6 +18,7 @@
 #define HK_EXEC_DEVICE_DEVICE_H
 
 #include "exec/device/flatten.h"
+#include "exec/device/pair.h"
 
 struct hk__gpu;
 
@@ -87,6 +88,21 @@ struct hk__gpu_call {
 
 enum hk_status hk__gpu_run(struct hk__gpu *gpu, const struct hk__gpu_call *call,
 			   struct hk_why *why);
+
+/* Sends and receives of a rank (pairs.c): one launch, of all of them together. */
+struct hk__gpu_pairs {
+	uint32_t rank;
+	const struct hk__pair_order *orders; /* read before this returns */
+	uint32_t count;			/* HK__PAIR_MANY at most */
+	void *const *streams;		/* different ones, NULL as above; all wait for all of it */
+	uint32_t nstreams;		/* 1 at least */
+	uint64_t timeout_ns;		/* in which nothing moves */
+};
+
+enum hk_status hk__gpu_pairs(struct hk__gpu *gpu, const struct hk__gpu_pairs *call,
+			     struct hk_why *why);
+/* What they need of a segment: more_bytes. */
+uint64_t hk__gpu_pairs_bytes(uint32_t n, bool apart);
 
 /* Whether a rank's call has failed on the device, and how. */
 bool hk__gpu_failed(const struct hk__gpu *gpu, uint32_t rank,

@@ -63,6 +63,12 @@ static enum hk_status unit_load(struct hk__gpu *gpu, struct gpu_unit *unit, stru
 			hk__cuda_check(cu->function(&unit->functions[lines][t], unit->module, name),
 				       name, why);
 	}
+	for (unsigned many = 0; many < 2 && status == HK_OK; many++) {
+		const char *name = many ? "hk_pair_many" : "hk_pair_few";
+
+		status = hk__cuda_check(cu->function(&unit->pairs[many], unit->module, name), name,
+					why);
+	}
 	if (status == HK_OK)
 		status = hk__cuda_check(cu->stream(&unit->stream, HK__CU_STREAM_NON_BLOCKING),
 					"cuStreamCreate", why);

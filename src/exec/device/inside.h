@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inside.h - the inside of a struct hk__gpu: units, which are GPUs that ranks of this
- * process are on (domain.c), and programs and calls (device.c).
+ * process are on (domain.c), programs and calls (device.c), and batches (pairs.c).
  */
 #ifndef HK_EXEC_DEVICE_INSIDE_H
 #define HK_EXEC_DEVICE_INSIDE_H
@@ -22,6 +22,7 @@ struct gpu_unit {
 	hk__cu_context context;
 	hk__cu_module module;
 	hk__cu_function functions[2][HK_TYPE_COUNT]; /* by memory, by lines */
+	hk__cu_function pairs[2];		     /* few of them, and many */
 	hk__cu_stream stream;			     /* for copies of programs */
 	unsigned char uuid[16];
 	uint32_t sms, room;		   /* that are used; blocks that run at the same time */
