@@ -16,7 +16,8 @@
 #define PARAMS_MAX 8
 #define NAME_MAX_BYTES 64
 
-static const struct kernel_family *const families[] = { &kernels_flat };
+static const struct kernel_family *const families[] = { &kernels_flat, &kernels_pair_few,
+						       &kernels_pair_many };
 
 struct function {
 	char name[NAME_MAX_BYTES];

@@ -27,5 +27,7 @@ struct kernel_family {
 
 /* flat.c: plans, as in exec/device/kernel.cu. */
 extern const struct kernel_family kernels_flat;
+/* pair.c: sends and receives. */
+extern const struct kernel_family kernels_pair_few, kernels_pair_many;
 
 #endif
