@@ -184,6 +184,7 @@ static enum hk_status meeting_tickets(struct meeting *meeting, bool *all_out)
 	struct hk_group *group = meeting->group;
 	struct hk__gpu_ticket own = { .at = 0 };
 
+	hk_assert(meeting->gpu); /* else not all could */
 	if (hk__gpu_settle(meeting->gpu, group->rank, meeting->offers, &meeting->why, &own) !=
 	    HK_OK)
 		own.at = 0;
@@ -209,6 +210,7 @@ static enum hk_status meeting_links(struct meeting *meeting, bool *all_out)
 
 static enum hk_status meeting_run(struct meeting *meeting, int ordinal, bool *all_out)
 {
+	hk_assert(meeting->offers && meeting->tickets);
 	enum hk_status status = meeting_offers(meeting, ordinal, all_out);
 
 	if (status == HK_OK && *all_out)

@@ -187,10 +187,10 @@ static enum hk_status program_get(struct hk__gpu *gpu, const struct device_progr
 	}
 	if (!*program_out)
 		status = program_add(gpu, like, why, program_out);
+	hk_assert(*program_out || status != HK_OK);
 	if (status == HK_OK && !(*program_out)->at[unit->index])
 		status = program_copy(gpu, *program_out, unit, why);
 	pthread_mutex_unlock(&gpu->lock);
-	hk_assert(*program_out || status != HK_OK);
 	return status;
 }
 

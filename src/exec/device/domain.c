@@ -363,10 +363,11 @@ static uint32_t offers_blocks(const struct hk__gpu_offer *offers, uint32_t n)
 	uint32_t blocks = UINT32_MAX;
 
 	for (uint32_t r = 0; r < n; r++) {
-		uint32_t ranks = 0;
+		uint32_t ranks = 1;
 
 		for (uint32_t q = 0; q < n; q++)
-			ranks += memcmp(offers[q].uuid, offers[r].uuid, sizeof(offers->uuid)) == 0;
+			ranks += q != r &&
+				 memcmp(offers[q].uuid, offers[r].uuid, sizeof(offers->uuid)) == 0;
 		blocks = hk__min(blocks, offers[r].blocks / ranks);
 	}
 	return blocks;
