@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 SEED ?= $(shell date +%s)
 SECONDS ?= 600
 
-SOURCES = $(shell find src cli test fuzz bench examples -name '*.c')
+SOURCES = $(shell find src cli compat test fuzz bench examples -name '*.c')
 
 # $(call configure,PRESET), $(call build,PRESET), $(call check,PRESET)
 configure = cmake --preset $(1) --log-level=WARNING >/dev/null
@@ -23,7 +23,7 @@ check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
 all: ## build/hocket, build/libhocket.so and build/libhocket.a (the default)
 	@scripts/setup build
 	@$(call configure,default)
-	@$(call build,default) --target hocket hocket_static hocket_cli
+	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl nccl
 
 test: ## builds everything and runs all tests
 	@scripts/setup test

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * coll_test.c - every collective, type and operation, in and out of place: ranks as
+ * threads that meet, as processes, and as communicators of one thread.
+ */
+#include "bed.h"
+
+#include <math.h>
+
+#define COUNT 67 /* odd, and more than a line of memory */
+
+enum what {
+	ALLREDUCE,
+	REDUCE,
+	BROADCAST,
+	BCAST,
+	ALLGATHER,
+	REDUCESCATTER,
+	ALLTOALL,
+	GATHER,
+	SCATTER,
+	WHATS
+};
+
+/* A call of one rank: what it gives, what it gets, and what it should get. */
+struct call {
+	enum what what;
+	ncclDataType_t type;
+	ncclRedOp_t op;
+	double factor; /* premulsum; 0: a built-in operation */
+	bool inplace;
+	int rank, n, root;
+	ncclComm_t comm;
+	unsigned char in[BED_RANKS_MAX * COUNT * 8];
+	unsigned char out[BED_RANKS_MAX * COUNT * 8];
+};
+
+/* 0 or 1: sums and products are exact in every type; averages of 1, 2, 4 ranks too. */
+static double value(int rank, size_t i)
+{
+	return (double)((rank + i * 3 + i / 5) % 2);
+}
+
+static double reduced(const struct call *call, size_t i)
+{
+	double result = call->op == ncclProd ? 1 : call->op == ncclMin ? 9 : 0;
+
+	for (int r = 0; r < call->n; r++) {
+		double x = value(r, i);
+
+		if (call->factor != 0)
+			result += x * call->factor;
+		else if (call->op == ncclProd)
+			result *= x;
+		else if (call->op == ncclMin)
+			result = fmin(result, x);
+		else if (call->op == ncclMax)
+			result = fmax(result, x);
+		else
+			result += x;
+	}
+	if (call->factor == 0 && call->op == ncclAvg) {
+		result /= call->n;
+		if (bed_integer(call->type))
+			result = floor(result);
+	}
+	return result;
+}
+
+/* Elements a rank gives and gets; 0: it has no such buffer. */
+static size_t in_len(const struct call *call)
+{
+	size_t all = (size_t)call->n * COUNT;
+
+	switch (call->what) {
+	case REDUCESCATTER:
+	case ALLTOALL:
+		return all;
+	case SCATTER:
+		return call->rank == call->root ? all : 0;
+	case BROADCAST:
+	case BCAST:
+		return call->rank == call->root ? COUNT : 0;
+	default:
+		return COUNT;
+	}
+}
+
+static size_t out_len(const struct call *call)
+{
+	size_t all = (size_t)call->n * COUNT;
+
+	switch (call->what) {
+	case ALLGATHER:
+	case ALLTOALL:
+		return all;
+	case GATHER:
+		return call->rank == call->root ? all : 0;
+	case REDUCE:
+		return call->rank == call->root ? COUNT : 0;
+	default:
+		return COUNT;
+	}
+}
+
+static double expected(const struct call *call, size_t i)
+{
+	int block = (int)(i / COUNT);
+	size_t rank = (size_t)call->rank;
+
+	switch (call->what) {
+	case ALLREDUCE:
+	case REDUCE:
+		return reduced(call, i);
+	case REDUCESCATTER:
+		return reduced(call, rank * COUNT + i);
+	case ALLGATHER:
+	case GATHER:
+		return value(block, i % COUNT);
+	case ALLTOALL:
+		return value(block, rank * COUNT + i % COUNT);
+	case SCATTER:
+		return value(call->root, rank * COUNT + i);
+	default:
+		return value(call->root, i);
+	}
+}
+
+/* Where the buffers are: apart, or one in the other as NCCL has it. */
+static void call_place(struct call *call, const void **in, void **out)
+{
+	size_t block = (size_t)call->rank * COUNT * bed_size(call->type);
+
+	*in = call->in;
+	*out = call->out;
+	if (!call->inplace)
+		return;
+	if (call->what == ALLGATHER || (call->what == GATHER && call->rank == call->root))
+		*in = call->out + block;
+	else if (call->what == REDUCESCATTER || (call->what == SCATTER && call->rank == call->root))
+		*out = call->in + block;
+	else if (call->what != GATHER && call->what != SCATTER)
+		*out = call->in;
+}
+
+static void call_go(struct call *call)
+{
+	const void *in;
+	void *out;
+
+	call_place(call, &in, &out);
+	for (size_t i = 0; i < in_len(call); i++)
+		bed_put(call->type, (void *)in, i, value(call->rank, i));
+	switch (call->what) {
+	case ALLREDUCE:
+		NCCL(ncclAllReduce(in, out, COUNT, call->type, call->op, call->comm, NULL));
+		break;
+	case REDUCE:
+		NCCL(ncclReduce(in, out, COUNT, call->type, call->op, call->root, call->comm,
+				NULL));
+		break;
+	case BROADCAST:
+		NCCL(ncclBroadcast(in, out, COUNT, call->type, call->root, call->comm, NULL));
+		break;
+	case BCAST:
+		NCCL(ncclBcast((void *)in, COUNT, call->type, call->root, call->comm, NULL));
+		break;
+	case ALLGATHER:
+		NCCL(ncclAllGather(in, out, COUNT, call->type, call->comm, NULL));
+		break;
+	case REDUCESCATTER:
+		NCCL(ncclReduceScatter(in, out, COUNT, call->type, call->op, call->comm, NULL));
+		break;
+	case ALLTOALL:
+		NCCL(ncclAlltoAll(in, out, COUNT, call->type, call->comm, NULL));
+		break;
+	case GATHER:
+		NCCL(ncclGather(in, out, COUNT, call->type, call->root, call->comm, NULL));
+		break;
+	default:
+		NCCL(ncclScatter(in, out, COUNT, call->type, call->root, call->comm, NULL));
+		break;
+	}
+}
+
+static void call_look(struct call *call)
+{
+	const void *in;
+	void *out;
+
+	call_place(call, &in, &out);
+	if (call->what == BCAST)
+		out = (void *)in;
+	for (size_t i = 0; i < out_len(call); i++) {
+		double got = bed_get(call->type, out, i), want = expected(call, i);
+
+		if (got != want)
+			test_fail(__FILE__, __LINE__,
+				  "call %d, type %d, op %d%s, rank %d of %d: element %zu is %g, "
+				  "not %g",
+				  call->what, call->type, (int)call->op,
+				  call->inplace ? " in place" : "", call->rank, call->n, i, got,
+				  want);
+	}
+}
+
+static bool reduces(enum what what)
+{
+	return what == ALLREDUCE || what == REDUCE || what == REDUCESCATTER;
+}
+
+/* Every call there is; `each` does it for one rank, or for all. */
+static void calls_each(int n, void (*each)(void *ctx, struct call *call), void *ctx)
+{
+	static _Thread_local struct call call;
+
+	for (int what = 0; what < WHATS; what++) {
+		for (int type = 0; type < ncclNumTypes; type++) {
+			for (int op = 0; op < (reduces((enum what)what) ? ncclNumOps + 1 : 1);
+			     op++) {
+				call = (struct call){ .what = (enum what)what,
+						      .type = (ncclDataType_t)type,
+						      .op = (ncclRedOp_t)op,
+						      .factor = op == ncclNumOps ? 2 : 0,
+						      .inplace = (what + type + op) % 2 &&
+								 what != ALLTOALL,
+						      .n = n,
+						      .root = (type + op) % n };
+				each(ctx, &call);
+			}
+		}
+	}
+}
+
+static void redop_begin(struct call *call)
+{
+	double element;
+
+	if (call->factor == 0)
+		return;
+	bed_put(call->type, &element, 0, call->factor);
+	NCCL(ncclRedOpCreatePreMulSum(&call->op, &element, call->type, ncclScalarHostImmediate,
+				      call->comm));
+	CHECK(call->op >= ncclNumOps);
+}
+
+static void redop_end(const struct call *call)
+{
+	if (call->factor != 0)
+		NCCL(ncclRedOpDestroy(call->op, call->comm));
+}
+
+/* ---- a rank each ---- */
+
+static void rank_call(void *ctx, struct call *call)
+{
+	const struct bed_rank *rank = ctx;
+
+	call->rank = rank->rank;
+	call->comm = rank->ctx;
+	redop_begin(call);
+	call_go(call);
+	redop_end(call);
+	call_look(call);
+}
+
+static void rank_run(struct bed_rank *rank)
+{
+	ncclComm_t comm;
+
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	rank->ctx = comm;
+	calls_each(rank->n, rank_call, rank);
+	NCCL(ncclCommFinalize(comm));
+	NCCL(ncclCommDestroy(comm));
+}
+
+TEST(threads_that_meet)
+{
+	bed_threads(2, rank_run, NULL);
+}
+
+TEST(processes)
+{
+	bed_processes(4, rank_run, NULL);
+}
+
+TEST(one_rank)
+{
+	bed_threads(1, rank_run, NULL);
+}
+
+/* ---- all ranks by one thread ---- */
+
+static void all_call(void *ctx, struct call *call)
+{
+	ncclComm_t *comms = ctx;
+	struct call *calls = calloc((size_t)call->n, sizeof(*calls));
+
+	CHECK(calls);
+	NCCL(ncclGroupStart());
+	for (int r = 0; r < call->n; r++) {
+		calls[r] = *call;
+		calls[r].rank = r;
+		calls[r].comm = comms[r];
+		redop_begin(&calls[r]);
+		call_go(&calls[r]);
+		redop_end(&calls[r]); /* what was called with it keeps it */
+	}
+	NCCL(ncclGroupEnd());
+	for (int r = 0; r < call->n; r++)
+		call_look(&calls[r]);
+	free(calls);
+}
+
+TEST(one_thread)
+{
+	ncclComm_t comms[4];
+
+	NCCL(ncclCommInitAll(comms, 4, NULL));
+	calls_each(4, all_call, comms);
+	for (int r = 0; r < 4; r++)
+		NCCL(ncclCommDestroy(comms[r]));
+}
+
+/* ---- some at a time ---- */
+
+TEST(groups_nest_and_mix)
+{
+	ncclComm_t comms[2];
+	float in[2] = { 1, 2 }, sum[2], gathered[2][2], sent[2] = { 0, 0 };
+
+	NCCL(ncclCommInitAll(comms, 2, NULL));
+	NCCL(ncclGroupStart());
+	for (int r = 0; r < 2; r++) {
+		NCCL(ncclGroupStart());
+		NCCL(ncclAllReduce(&in[r], &sum[r], 1, ncclFloat, ncclSum, comms[r], NULL));
+		NCCL(ncclAllGather(&in[r], gathered[r], 1, ncclFloat, comms[r], NULL));
+		NCCL(ncclSend(&in[r], 1, ncclFloat, 1 - r, comms[r], NULL));
+		NCCL(ncclRecv(&sent[r], 1, ncclFloat, 1 - r, comms[r], NULL));
+		NCCL(ncclGroupEnd());
+		CHECK_EQ(sent[0], 0); /* nothing begins before the last end */
+	}
+	NCCL(ncclGroupEnd());
+	for (int r = 0; r < 2; r++) {
+		CHECK(sum[r] == 3 && gathered[r][0] == 1 && gathered[r][1] == 2);
+		CHECK(sent[r] == in[1 - r]);
+		NCCL(ncclCommDestroy(comms[r]));
+	}
+}
+
+TEST(nothing_to_do)
+{
+	ncclComm_t comms[2];
+
+	NCCL(ncclCommInitAll(comms, 2, NULL));
+	NCCL(ncclGroupStart());
+	NCCL(ncclGroupEnd());
+	NCCL(ncclAllReduce(NULL, NULL, 0, ncclFloat, ncclSum, comms[0], NULL));
+	NCCL(ncclSend(NULL, 0, ncclFloat, 1, comms[0], NULL));
+	for (int r = 0; r < 2; r++)
+		NCCL(ncclCommDestroy(comms[r]));
+}
+
+static void factor_rank(struct bed_rank *rank)
+{
+	ncclComm_t comm;
+	ncclRedOp_t op;
+	/* 0.5 as fp16; read when the operation is performed. */
+	uint16_t factor = 0x3800, in = 0x4200, out = 0; /* 3 */
+
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	NCCL(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat16, ncclScalarDevice, comm));
+	NCCL(ncclAllReduce(&in, &out, 1, ncclFloat16, op, comm, NULL));
+	CHECK_EQ(out, 0x4200); /* 2 * 1.5 */
+	factor = 0x3c00;
+	NCCL(ncclAllReduce(&in, &out, 1, ncclFloat16, op, comm, NULL));
+	CHECK_EQ(out, 0x4600); /* 6 */
+	CHECK_EQ(ncclAllReduce(&in, &out, 1, ncclBfloat16, op, comm, NULL), ncclInvalidArgument);
+	NCCL(ncclRedOpDestroy(op, comm));
+	CHECK_EQ(ncclRedOpDestroy(op, comm), ncclInvalidArgument);
+	CHECK_EQ(ncclAllReduce(&in, &out, 1, ncclFloat16, op, comm, NULL), ncclInvalidArgument);
+	NCCL(ncclCommDestroy(comm));
+}
+
+TEST(factors_are_read_when_used)
+{
+	bed_threads(2, factor_rank, NULL);
+}
+
+TEST(a_group_that_is_only_simulated)
+{
+	ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+	ncclComm_t comms[2];
+	float in[2] = { 1, 2 }, out[2] = { 7, 7 };
+
+	NCCL(ncclCommInitAll(comms, 2, NULL));
+	NCCL(ncclGroupStart());
+	for (int r = 0; r < 2; r++)
+		NCCL(ncclAllReduce(&in[r], &out[r], 1, ncclFloat, ncclSum, comms[r], NULL));
+	NCCL(ncclGroupSimulateEnd(&info));
+	CHECK(info.estimatedTime > 0 && info.estimatedTime < 1e6f);
+	CHECK(out[0] == 7 && out[1] == 7);
+	info.magic = 0;
+	NCCL(ncclGroupStart());
+	CHECK_EQ(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
+	CHECK_EQ(ncclGroupEnd(), ncclInvalidUsage);
+	for (int r = 0; r < 2; r++)
+		NCCL(ncclCommDestroy(comms[r]));
+}
