@@ -4,6 +4,8 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,18 +46,43 @@ void bed_threads(int n, bed_run run, void *ctx)
 		pthread_join(runners[r].thread, NULL);
 }
 
+/*
+ * A process that makes an id and keeps it until it is killed: it is none of the
+ * ranks, and those are forked from one that has no threads.
+ */
+static pid_t keeper_start(ncclUniqueId *id)
+{
+	int ends[2];
+
+	CHECK_EQ(pipe(ends), 0);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		NCCL(ncclGetUniqueId(id));
+		CHECK_EQ(write(ends[1], id, sizeof(*id)), (ssize_t)sizeof(*id));
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	CHECK_EQ(read(ends[0], id, sizeof(*id)), (ssize_t)sizeof(*id));
+	close(ends[0]);
+	return pid;
+}
+
 void bed_processes_but(int n, bed_run run, void *ctx, int dies)
 {
 	pid_t pids[BED_RANKS_MAX];
 	ncclUniqueId id;
+	pid_t keeper = keeper_start(&id);
 
-	NCCL(ncclGetUniqueId(&id));
 	for (int r = 0; r < n; r++) {
 		struct bed_rank rank = { r, n, id, ctx };
 
 		pids[r] = fork();
 		CHECK(pids[r] >= 0);
 		if (pids[r] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			run(&rank);
 			exit(0);
 		}
@@ -67,6 +94,8 @@ void bed_processes_but(int n, bed_run run, void *ctx, int dies)
 		if (r != dies)
 			CHECK_EQ(status, 0);
 	}
+	kill(keeper, SIGKILL);
+	CHECK_EQ(waitpid(keeper, NULL, 0), keeper);
 }
 
 void bed_processes(int n, bed_run run, void *ctx)
