@@ -58,7 +58,7 @@ struct hk__world {
 	const struct hk_alloc *alloc;
 	uint32_t rank;
 	uint32_t n;
-	uint32_t refs;			/* groups */
+	_Atomic uint32_t refs;		/* groups, each freed by its own thread */
 	struct hk__boot boot;
 	struct hk__charter origin;
 	struct hk__commons *commons;	/* NULL: ranks are processes */
