@@ -85,41 +85,48 @@ static enum hk_status request_fits(struct hk_group *group, const struct hk_reque
 	return HK_OK;
 }
 
-/* Fewest moves of data: on one device nothing is far. */
-static const char *algo_for(enum hk_coll coll, uint64_t bytes)
+/* The algorithm is the caller's, or the model's; how messages go is the model's. */
+static enum hk_status request_choose(struct hk_group *group, const struct hk_request *request,
+				     struct hk__gpu_answer *answer_out)
 {
-	switch (coll) {
-	case HK_COLL_ALLREDUCE:
-		return bytes <= HK__DEVICE_ONE_SHOT ? "one-shot" : "two-shot";
-	case HK_COLL_BROADCAST:
-		return bytes <= HK__DEVICE_TREE ? "binomial" : "two-shot";
-	case HK_COLL_REDUCE:
-		return bytes <= HK__DEVICE_TREE ? "binomial" : "two-shot";
-	default:
-		return NULL; /* the first: direct */
+	struct hk__gpu_ask ask = { .coll = request->coll,
+				   .given = request->plan,
+				   .type = request->call.type,
+				   .op = request->call.op,
+				   .count = request->call.sizes.count };
+	struct hk_algo_info algo;
+
+	if (request->algo && !request->plan) {
+		if (hk_algo_find(request->coll, request->algo, &algo) != HK_OK)
+			return hk__group_refuse(group, HK_EINVAL, "%s has no algorithm \"%s\"",
+						hk_coll_name(request->coll), request->algo);
+		ask.algo = algo.name;
 	}
+	return hk__gpu_choose(hk__group_gpu(group), &ask, &group->why, answer_out);
 }
 
 static enum hk_status request_plan(struct hk_group *group, const struct hk_request *request,
-				   const struct hk_plan **plan_out)
+				   struct hk__gpu_call *call)
 {
-	uint64_t bytes = request->call.sizes.count * hk_type_size(request->call.type);
 	struct hk__gpu_plan what = { .coll = request->coll, .given = request->plan };
-	const char *name = request->algo ? request->algo : algo_for(request->coll, bytes);
+	struct hk__gpu_answer answer = { .algo = NULL };
 	struct hk_algo_info algo;
+	enum hk_status status = request_choose(group, request, &answer);
 
+	if (status != HK_OK)
+		return status;
+	call->lines = answer.lines;
 	if (!what.given) {
-		if (hk_algo_find(request->coll, name, &algo) != HK_OK)
-			return hk__group_refuse(group, HK_EINVAL, "%s has no algorithm \"%s\"",
-						hk_coll_name(request->coll), name ? name : "");
+		status = hk_algo_find(request->coll, answer.algo, &algo);
+		hk_assert(status == HK_OK);
 		hk__select_plan_opts(&group->view, &algo, &what.opts);
 		what.opts.algo = algo.name;
 		what.opts.root = request->root;
 	}
-	enum hk_status status = hk__gpu_plan(hk__group_gpu(group), &what, &group->why, plan_out);
+	status = hk__gpu_plan(hk__group_gpu(group), &what, &group->why, &call->plan);
 	if (status == HK_OK)
-		status = hk__group_prove(group, *plan_out);
-	if (status == HK_OK && request->inplace && !(*plan_out)->inplace)
+		status = hk__group_prove(group, call->plan);
+	if (status == HK_OK && request->inplace && !call->plan->inplace)
 		status = hk__group_refuse(group, HK_EINVAL, "%s by %s does not work in place",
 					  hk_coll_name(request->coll), what.opts.algo);
 	return status;
@@ -206,7 +213,7 @@ enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_req
 	if (status == HK_OK)
 		status = hk__group_device_ready(group, request, opts, ordinal);
 	if (status == HK_OK)
-		status = request_plan(group, request, &call.plan);
+		status = request_plan(group, request, &call);
 	if (status == HK_OK)
 		status = hk__gpu_run(hk__group_gpu(group), &call, &group->why);
 	return status;

@@ -6,10 +6,6 @@
 #include "exec/device/device.h"
 #include "group/inside.h"
 
-/* Bytes of a vector up to which all send all, and up to which trees are used. */
-#define HK__DEVICE_ONE_SHOT (32u << 10)
-#define HK__DEVICE_TREE (64u << 10)
-
 /* card.c: what this rank says of itself when it meets the others. */
 void hk__card_make(enum hk__gpu_use use, struct hk__boot_card *card_out);
 /* What the cards of a group's ranks allow; group->gpu_path is that, and later less. */

@@ -57,6 +57,23 @@ static enum hk_status share_sms(struct hk_group *group, uint32_t *sms_out)
 	return HK_OK;
 }
 
+/* HOCKET_GPU_PROTOCOL: how messages are known to have come, if not by the model. */
+static enum hk_status share_protocol(struct hk_group *group, enum hk__gpu_protocol *protocol_out)
+{
+	static const char *const names[] = { "auto", "lines", "flags" };
+	const char *text = getenv("HOCKET_GPU_PROTOCOL"); /* NOLINT(concurrency-mt-unsafe) */
+	size_t i = 0;
+
+	while (text && *text && i < 3 && strcmp(text, names[i]) != 0)
+		i++;
+	if (i == 3)
+		return hk__group_refuse(group, HK_EINVAL,
+					"HOCKET_GPU_PROTOCOL=%s: auto, lines or flags is needed",
+					text);
+	*protocol_out = (enum hk__gpu_protocol)i;
+	return HK_OK;
+}
+
 /* Which ranks are of this process. */
 static void share_here(const struct hk_group *group, bool *here)
 {
@@ -76,6 +93,8 @@ static enum hk_status share_make(struct hk_group *group, struct hk__gpu_share **
 				     .alloc = group->alloc };
 	enum hk_status status = share_sms(group, &spec.sms);
 
+	if (status == HK_OK)
+		status = share_protocol(group, &spec.protocol);
 	if (status != HK_OK)
 		return status;
 	hk_assert(group->n <= HK__FLAT_RANKS); /* what more are staged */

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-/* A block is worth so many bytes of a chunk, by lines. */
-#define LINES_SLICE (2u << 10) /* shared by moves that go at once */
-/* Larger chunks than this go faster by themselves, their flags after them. */
-#define LINES_MAX (32u << 10)
-
 /* A plan, flattened, and where its programs lie on the devices. */
 struct device_program {
 	const struct hk_plan *plan;
@@ -51,6 +46,7 @@ void hk__gpu_forget(struct hk__gpu *gpu)
 		hk_plan_destroy(plan->plan);
 		hk__mem_free(gpu->alloc, plan, 1, sizeof(*plan));
 	}
+	hk__gpu_choices_free(gpu);
 	hk__array_fini(&gpu->programs);
 	hk__array_fini(&gpu->plans);
 }
@@ -196,33 +192,25 @@ static enum hk_status program_get(struct hk__gpu *gpu, const struct device_progr
 
 /* ---- calls ---- */
 
-/* As exec/program.c: elements that are rounded when stored, and added more than once. */
-static bool call_is_wide(const struct hk__gpu_call *call)
-{
-	bool rounds = call->op == HK_REDOP_SUM || call->op == HK_REDOP_PROD ||
-		      call->op == HK_REDOP_AVG || call->op == HK_REDOP_PREMULSUM;
-	bool small = call->type == HK_TYPE_FP16 || call->type == HK_TYPE_BF16 ||
-		     call->type == HK_TYPE_FP8E4M3 || call->type == HK_TYPE_FP8E5M2;
-
-	return rounds && small && call->plan->n > 2 && hk__coll_reduces(call->plan->coll);
-}
-
 static void flat_fill(const struct hk__gpu *gpu, const struct hk__gpu_call *call,
 		      struct hk__flat_call *flat)
 {
 	bool reduces = hk__coll_reduces(call->plan->coll);
 	bool small = hk_type_size(call->type) < 4 && call->type >= HK_TYPE_FP16;
 
-	*flat = (struct hk__flat_call){ .in = (uint64_t)(uintptr_t)call->in,
-					.out = (uint64_t)(uintptr_t)call->out,
-					.timeout_ns = call->timeout_ns,
-					.report = gpu_pointer(gpu->reports_at +
-							      call->rank * sizeof(*flat->report)),
-					.rank = call->rank,
-					.n = gpu->spec.n,
-					.type = call->type,
-					.op = call->op,
-					.mode = call_is_wide(call) ? HK__FLAT_WIDE : 0 };
+	*flat = (struct hk__flat_call){
+		.in = (uint64_t)(uintptr_t)call->in,
+		.out = (uint64_t)(uintptr_t)call->out,
+		.timeout_ns = call->timeout_ns,
+		.report = gpu_pointer(gpu->reports_at + call->rank * sizeof(*flat->report)),
+		.rank = call->rank,
+		.n = gpu->spec.n,
+		.type = call->type,
+		.op = call->op,
+		.mode = hk__gpu_wide(call->plan->coll, gpu->spec.n, call->type, call->op)
+				? HK__FLAT_WIDE
+				: 0
+	};
 	if (call->op == HK_REDOP_AVG || call->op == HK_REDOP_PREMULSUM)
 		flat->op = HK_REDOP_SUM;
 	if (reduces && call->op == HK_REDOP_AVG)
@@ -237,50 +225,32 @@ static void flat_fill(const struct hk__gpu *gpu, const struct hk__gpu_call *call
 		flat->segments[r] = gpu_pointer(gpu->ranks[call->rank].unit->segments[r]);
 }
 
-/* Operands of all ranks' programs by lines are kept on chip. */
-static bool flat_lines_fit(const struct hk__flat *flat)
-{
-	for (uint32_t r = 0; r < flat->n; r++) {
-		if (flat->programs[r]->nrefs * HK__FLAT_OPERAND_BYTES > SHARED_MAX / 4 * 3)
-			return false;
-	}
-	return true;
-}
-
-/* By lines, if that is small enough; otherwise in place. */
+/* By lines, if that was chosen and fits; otherwise in place. */
 static enum hk_status flat_choose(struct hk__gpu *gpu, const struct hk__gpu_call *call,
 				  struct hk__flat_call *flat, struct hk_why *why,
 				  struct device_program **program_out)
 {
 	const struct gpu_unit *unit = gpu->ranks[call->rank].unit;
-	struct hk__flat_limits limits = gpu->limits;
 	struct device_program like = { .plan = call->plan,
 				       .wide = flat->mode & HK__FLAT_WIDE,
-				       .lines = true };
-	uint64_t bytes = call->sizes.count * hk_type_size(call->type);
+				       .lines = call->lines };
+	enum hk_status status = HK_ELIMIT;
 
-	if (!call->sizes.counts && bytes && bytes <= LINES_MAX) {
-		enum hk_status status = program_get(gpu, &like, unit, why, program_out);
-		uint32_t together = status == HK_OK ? hk__max((*program_out)->together, 1) : 1;
-
+	if (call->lines) {
 		flat->mode |= HK__FLAT_LINES;
-		limits.slice_min = LINES_SLICE / together;
-		if (status == HK_OK && bytes > LINES_MAX / together)
-			status = HK_ELIMIT;
+		status = program_get(gpu, &like, unit, why, program_out);
 		if (status == HK_OK)
-			status = hk__flat_shape((*program_out)->flat, call->plan, &call->sizes,
-						&limits, flat);
-		if (status == HK_OK && !flat_lines_fit((*program_out)->flat))
-			status = HK_ELIMIT;
-		if (status != HK_ELIMIT)
-			return status;
-		flat->mode &= ~(uint32_t)HK__FLAT_LINES;
+			status = hk__gpu_shape(&gpu->limits, (*program_out)->flat, call->plan,
+					       &call->sizes, flat);
 	}
+	if (status != HK_ELIMIT)
+		return status;
 	like.lines = false;
-	enum hk_status status = program_get(gpu, &like, unit, why, program_out);
+	flat->mode &= ~(uint32_t)HK__FLAT_LINES;
+	status = program_get(gpu, &like, unit, why, program_out);
 	if (status == HK_OK)
-		status = hk__flat_shape((*program_out)->flat, call->plan, &call->sizes,
-					&gpu->limits, flat);
+		status = hk__gpu_shape(&gpu->limits, (*program_out)->flat, call->plan, &call->sizes,
+				       flat);
 	return status == HK_ELIMIT
 		       ? hk__why(why, status, "the plan needs more rooms than a device offers")
 		       : status;

@@ -22,12 +22,20 @@
 
 struct hk__gpu;
 
+/* How messages are known to have come. */
+enum hk__gpu_protocol {
+	HK__GPU_ANY,			/* as the model has it */
+	HK__GPU_LINES,			/* every word has a flag, as far as they fit */
+	HK__GPU_FLAGS			/* by flags after the data */
+};
+
 struct hk__gpu_spec {
 	uint32_t n;			/* ranks */
 	bool apart;			/* some ranks are in other processes */
 	const bool *here;		/* by rank: in this one; copied; NULL: all are */
 	uint32_t sms;			/* of a GPU, that all ranks on it use; 0: all of it */
 	uint64_t more_bytes;		/* of every segment, behind the lots; zeroed */
+	enum hk__gpu_protocol protocol;	/* of all calls; the same on all ranks */
 	const struct hk_alloc *alloc;
 };
 
@@ -73,8 +81,28 @@ struct hk__gpu_plan {
 enum hk_status hk__gpu_plan(struct hk__gpu *gpu, const struct hk__gpu_plan *what,
 			    struct hk_why *why, const struct hk_plan **plan_out);
 
+/* ---- choose.c: by what the model expects; alike on all ranks ---- */
+
+struct hk__gpu_ask {
+	enum hk_coll coll;
+	const char *algo;		/* the library's name of it; NULL: any */
+	const struct hk_plan *given;	/* NULL: none */
+	enum hk_type type;
+	enum hk_redop op;
+	uint64_t count;			/* of struct hk_sizes */
+};
+
+struct hk__gpu_answer {
+	const char *algo;		/* NULL: of a plan that was given */
+	bool lines;
+};
+
+enum hk_status hk__gpu_choose(struct hk__gpu *gpu, const struct hk__gpu_ask *ask,
+			      struct hk_why *why, struct hk__gpu_answer *answer_out);
+
 struct hk__gpu_call {
 	const struct hk_plan *plan;
+	bool lines;			/* as chosen; where they do not fit, it goes by flags */
 	uint32_t rank;
 	const void *in;
 	void *out;

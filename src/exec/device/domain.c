@@ -532,6 +532,7 @@ enum hk_status hk__gpu_create(const struct hk__gpu_spec *spec, struct hk_why *wh
 	pthread_mutex_init(&gpu->lock, NULL);
 	hk__array_init(&gpu->plans, alloc, sizeof(void *));
 	hk__array_init(&gpu->programs, alloc, sizeof(void *));
+	hk__array_init(&gpu->choices, alloc, sizeof(void *));
 	*gpu_out = gpu;
 	return HK_OK;
 }

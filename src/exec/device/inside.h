@@ -8,6 +8,7 @@
 
 #include "exec/device/device.h"
 #include "gpu/cuda.h"
+#include "model/device.h"
 
 #include <pthread.h>
 
@@ -58,6 +59,7 @@ struct hk__gpu {
 	uint32_t nunits;
 	struct hk__array plans;	   /* struct device_plan * */
 	struct hk__array programs; /* struct device_program * */
+	struct hk__array choices;  /* struct gpu_choice * */
 };
 
 /* Current until left; what is set up meanwhile is no part of anybody's graph. */
@@ -77,6 +79,41 @@ enum hk_status hk__rank_note(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_
 
 /* device.c: frees plans and programs. */
 void hk__gpu_forget(struct hk__gpu *gpu);
+
+/* ---- choose.c ---- */
+
+void hk__gpu_choices_free(struct hk__gpu *gpu);
+/* Sums that are not complete are fp32; as exec/program.c has it. */
+bool hk__gpu_wide(enum hk_coll coll, uint32_t n, enum hk_type type, enum hk_redop op);
+/*
+ * The call's shape, by lines if its mode says so. HK_ELIMIT: lines do not fit, or rooms
+ * do not.
+ */
+enum hk_status hk__gpu_shape(const struct hk__flat_limits *limits, const struct hk__flat *flat,
+			     const struct hk_plan *plan, const struct hk_sizes *sizes,
+			     struct hk__flat_call *call);
+
+/* What may be chosen, and by which prices. */
+struct gpu_choosing {
+	uint32_t n;
+	bool apart;
+	enum hk__gpu_protocol protocol;
+	struct hk__flat_limits limits;
+	const struct hk__device_prices *prices;
+	const struct hk_alloc *alloc;
+};
+
+/* Vectors up to 2^i bytes: which of the candidates, and how. */
+#define GPU_CLASSES 41u
+struct gpu_table {
+	double ns[GPU_CLASSES];
+	uint8_t candidate[GPU_CLASSES];
+	bool lines[GPU_CLASSES];
+};
+/* The candidates of a collective, ended by NULL. */
+const char *const *hk__gpu_candidates(enum hk_coll coll);
+enum hk_status hk__gpu_table(const struct gpu_choosing *choosing, const struct hk__gpu_ask *ask,
+			     struct hk_why *why, struct gpu_table *table_out);
 
 /* Where the device finds it: a number to the driver, and a pointer to kernels. */
 static inline void *gpu_pointer(hk__cu_ptr at)
