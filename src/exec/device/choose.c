@@ -13,8 +13,8 @@
 
 /* On a device nothing is far: what moves least data, or takes fewest hops. */
 static const char *const allreduce[] = { "one-shot", "two-shot", "halving-doubling", NULL };
-static const char *const broadcast[] = { "binomial", "scatter-allgather", NULL };
-static const char *const reduce[] = { "binomial", "reducescatter-gather", NULL };
+static const char *const broadcast[] = { "binomial", "two-shot", NULL };
+static const char *const reduce[] = { "binomial", "two-shot", NULL };
 static const char *const others[] = { NULL, NULL }; /* the first */
 
 const char *const *hk__gpu_candidates(enum hk_coll coll)
