@@ -6,6 +6,7 @@
  * with fewer sizes.
  */
 #include "gpu/bed.h"
+#include "gpu/exchange.h"
 #include "group/device.h"
 #include "harness.h"
 
@@ -108,8 +109,29 @@ static void op_sizes(struct bed *bed, struct bed_op op)
 	}
 }
 
+/* Sends and receives, and alltoallv: by one room, and by more than there are. */
+static void messages_try(struct bed *bed)
+{
+	static const uint64_t sizes[] = { 24, 40000, 700000, 9000000 };
+
+	for (size_t i = 0; i < (bed_is_standin() ? 3 : 4); i++) {
+		struct exchange exchange = { .bytes = sizes[i], .seed = i, .uneven = true };
+
+		if (exchange_memory(bed->n, sizes[i]) > bed->bytes)
+			continue;
+		exchange_fill(bed, &exchange);
+		exchange_batches(bed, &exchange);
+		exchange_check(bed, &exchange);
+		exchange.packed = true;
+		exchange_fill(bed, &exchange);
+		exchange_alltoallv(bed, &exchange);
+		exchange_check(bed, &exchange);
+	}
+}
+
 static void colls_try(struct bed *bed)
 {
+	messages_try(bed);
 	for (unsigned c = 0; c < HK_COLL_COUNT; c++) {
 		enum hk_coll coll = (enum hk_coll)c;
 

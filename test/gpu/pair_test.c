@@ -3,12 +3,10 @@
  * pair_test.c - sends, receives, alltoallv and batches on device memory: ranks of one
  * process. HK_TEST_GPU=small: few and small ones, for compute-sanitizer.
  */
-#include "gpu/bed.h"
+#include "gpu/exchange.h"
 #include "harness.h"
 
 #include <stdint.h>
-
-#define GUARD 64u
 
 static bool is_small(void)
 {
@@ -18,143 +16,6 @@ static bool is_small(void)
 }
 
 /* ---- everybody to everybody ---- */
-
-/* Rank a sends about so many bytes to rank b; some of them nothing. */
-struct exchange {
-	uint64_t bytes, seed;
-	uint32_t skew;
-	bool packed; /* blocks lie side by side, as for alltoallv */
-	bool uneven;
-};
-
-static uint64_t exchange_bytes(const struct exchange *exchange, uint32_t a, uint32_t b)
-{
-	if (!exchange->uneven)
-		return exchange->bytes;
-	return (a + 2 * b) % 5 ? exchange->bytes + (uint64_t)(3 * a + b) * 4 : 0;
-}
-
-/* Where what rank r has of a peer lies in its memory: behind that of those before it. */
-static size_t exchange_at(const struct bed *bed, const struct exchange *exchange, uint32_t r,
-			  uint32_t peer, bool in)
-{
-	size_t at = GUARD + exchange->skew;
-
-	if (!in)
-		at += exchange_at(bed, exchange, r, bed->n, true) / GUARD * GUARD + GUARD;
-	for (uint32_t p = 0; p < peer; p++) {
-		size_t bytes = in ? exchange_bytes(exchange, r, p) : exchange_bytes(exchange, p, r);
-
-		at += exchange->packed ? bytes : (bytes + 2 * GUARD) / GUARD * GUARD;
-	}
-	return at;
-}
-
-/* All that a rank uses, with guards. */
-static size_t exchange_used(const struct bed *bed, const struct exchange *exchange, uint32_t r)
-{
-	size_t used = exchange_at(bed, exchange, r, bed->n, false) + GUARD;
-
-	CHECK(used <= bed->bytes);
-	return used;
-}
-
-/* What rank a has for rank b. */
-static void exchange_input(const struct exchange *exchange, uint32_t a, uint32_t b, char *at)
-{
-	uint64_t random = exchange->seed * 1000 + a * 10 + b + 1;
-
-	for (uint64_t i = 0; i < exchange_bytes(exchange, a, b); i++)
-		at[i] = (char)test_random(&random);
-}
-
-static char *exchange_image(const struct bed *bed, const struct exchange *exchange, uint32_t r,
-			    bool done)
-{
-	size_t used = exchange_used(bed, exchange, r);
-	char *image = malloc(used);
-
-	CHECK(image);
-	memset(image, 0xa5, used);
-	for (uint32_t p = 0; p < bed->n; p++) {
-		exchange_input(exchange, r, p, image + exchange_at(bed, exchange, r, p, true));
-		if (done)
-			exchange_input(exchange, p, r,
-				       image + exchange_at(bed, exchange, r, p, false));
-	}
-	return image;
-}
-
-static void exchange_fill(const struct bed *bed, const struct exchange *exchange)
-{
-	for (uint32_t r = 0; r < bed->n; r++) {
-		char *image = exchange_image(bed, exchange, r, false);
-
-		bed_to_device(bed->memory[r], image, exchange_used(bed, exchange, r));
-		free(image);
-	}
-}
-
-static void exchange_check(const struct bed *bed, const struct exchange *exchange)
-{
-	bed_wait(bed);
-	for (uint32_t r = 0; r < bed->n; r++) {
-		size_t used = exchange_used(bed, exchange, r), i = 0;
-		char *image = exchange_image(bed, exchange, r, true), *seen = malloc(used);
-
-		CHECK(seen);
-		bed_to_host(seen, bed->memory[r], used);
-		while (i < used && seen[i] == image[i])
-			i++;
-		if (i < used)
-			test_fail(__FILE__, __LINE__, "%zu bytes each, rank %u: byte %zu is wrong",
-				  (size_t)exchange->bytes, r, i);
-		free(image);
-		free(seen);
-	}
-}
-
-static char *at_device(const struct bed *bed, uint32_t rank, size_t offset)
-{
-	return (char *)(uintptr_t)(bed->memory[rank] + offset);
-}
-
-static void must(const struct bed *bed, uint32_t rank, enum hk_status status)
-{
-	if (status != HK_OK)
-		test_fail(__FILE__, __LINE__, "rank %u: %s: %s", rank, hk_status_name(status),
-			  hk_group_why(bed->groups[rank]));
-}
-
-/* The sends and receives of one rank, peers in an order of its own. */
-static void exchange_rank(struct bed *bed, const struct exchange *exchange, uint32_t r,
-			  const struct hk_opts *opts)
-{
-	for (uint32_t k = 0; k < bed->n; k++) {
-		uint32_t p = (r * 3 + k) % bed->n;
-
-		must(bed, r,
-		     hk_send(bed->groups[r],
-			     at_device(bed, r, exchange_at(bed, exchange, r, p, true)),
-			     exchange_bytes(exchange, r, p), HK_TYPE_UINT8, p, opts));
-		must(bed, r,
-		     hk_recv(bed->groups[r],
-			     at_device(bed, r, exchange_at(bed, exchange, r, p, false)),
-			     exchange_bytes(exchange, p, r), HK_TYPE_UINT8, p, opts));
-	}
-}
-
-static void exchange_batches(struct bed *bed, const struct exchange *exchange)
-{
-	for (uint32_t r = 0; r < bed->n; r++) {
-		struct hk_opts opts = HK_OPTS_INIT;
-
-		opts.stream = bed->streams[r];
-		must(bed, r, hk_batch_begin(bed->groups[r]));
-		exchange_rank(bed, exchange, r, &opts);
-		must(bed, r, hk_batch_end(bed->groups[r]));
-	}
-}
 
 static const uint64_t sizes[] = { 1000, 0, 1, 20, 4096, 16384, 16385, 70001, 2000003, 9000000 };
 
@@ -166,11 +27,6 @@ static size_t nsizes(void)
 	return is_small() ? NSIZES - 2 : NSIZES;
 }
 
-static size_t memory_for(uint32_t n, uint64_t bytes)
-{
-	return 2 * (n * (bytes + 200 + 2 * GUARD) + 4096);
-}
-
 TEST(batches_of_sends_and_receives)
 {
 	static const uint32_t ranks[] = { 4, 1, 2, 8 };
@@ -178,7 +34,7 @@ TEST(batches_of_sends_and_receives)
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
 		struct bed bed;
 
-		bed_open(&bed, ranks[i], memory_for(ranks[i], sizes[NSIZES - 1]));
+		bed_open(&bed, ranks[i], exchange_memory(ranks[i], sizes[NSIZES - 1]));
 		for (size_t k = 0; k < nsizes(); k++) {
 			struct exchange exchange = { .bytes = sizes[k],
 						     .seed = k,
@@ -195,23 +51,6 @@ TEST(batches_of_sends_and_receives)
 
 /* ---- alltoallv ---- */
 
-static void alltoallv_rank(struct bed *bed, const struct exchange *exchange, uint32_t r)
-{
-	uint64_t in[BED_RANKS_MAX], out[BED_RANKS_MAX];
-	struct hk_opts opts = HK_OPTS_INIT;
-
-	for (uint32_t p = 0; p < bed->n; p++) {
-		in[p] = exchange_bytes(exchange, r, p) / 4;
-		out[p] = exchange_bytes(exchange, p, r) / 4;
-	}
-	opts.stream = bed->streams[r];
-	must(bed, r,
-	     hk_alltoallv(bed->groups[r],
-			  at_device(bed, r, exchange_at(bed, exchange, r, 0, true)), in,
-			  at_device(bed, r, exchange_at(bed, exchange, r, 0, false)), out,
-			  HK_TYPE_FP32, &opts));
-}
-
 TEST(alltoallv)
 {
 	static const uint32_t ranks[] = { 8, 3, 1 };
@@ -219,7 +58,7 @@ TEST(alltoallv)
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
 		struct bed bed;
 
-		bed_open(&bed, ranks[i], memory_for(ranks[i], sizes[NSIZES - 1]));
+		bed_open(&bed, ranks[i], exchange_memory(ranks[i], sizes[NSIZES - 1]));
 		for (size_t k = 0; k < nsizes(); k++) {
 			struct exchange exchange = { .bytes = sizes[k] / 4 * 4,
 						     .seed = k,
@@ -227,8 +66,7 @@ TEST(alltoallv)
 						     .uneven = true };
 
 			exchange_fill(&bed, &exchange);
-			for (uint32_t r = 0; r < bed.n; r++)
-				alltoallv_rank(&bed, &exchange, r);
+			exchange_alltoallv(&bed, &exchange);
 			exchange_check(&bed, &exchange);
 		}
 		bed_close(&bed);
@@ -242,7 +80,7 @@ TEST(graphs)
 	static const uint64_t some[] = { 64, 16384, 300000 };
 	struct bed bed;
 
-	bed_open(&bed, 4, memory_for(4, 300000));
+	bed_open(&bed, 4, exchange_memory(4, 300000));
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
 		struct exchange exchange = { .bytes = some[i], .uneven = true, .packed = i % 2 };
 
@@ -291,13 +129,13 @@ TEST(round_a_ring)
 			opts.stream = bed.streams[r];
 			opts.tag = 5;
 			if (k % 2 == (r == 0))
-				must(&bed, r,
+				bed_must(&bed, r,
 				     hk_recv(bed.groups[r],
-					     at_device(&bed, r, r ? 0 : (size_t)1 << 19), bytes / 8,
+					     bed_at(&bed, r, r ? 0 : (size_t)1 << 19), bytes / 8,
 					     HK_TYPE_UINT64, (r + bed.n - 1) % bed.n, &opts));
 			else
-				must(&bed, r,
-				     hk_send(bed.groups[r], at_device(&bed, r, 0), bytes / 8,
+				bed_must(&bed, r,
+				     hk_send(bed.groups[r], bed_at(&bed, r, 0), bytes / 8,
 					     HK_TYPE_UINT64, (r + 1) % bed.n, &opts));
 		}
 		bed_wait(&bed);
@@ -319,7 +157,7 @@ TEST(batches_of_everything)
 	struct exchange exchange = { .bytes = 40000, .uneven = true };
 	struct bed bed, more;
 
-	bed_open(&bed, 4, memory_for(4, 40000));
+	bed_open(&bed, 4, exchange_memory(4, 40000));
 	bed_open(&more, 4, (size_t)1 << 20); /* its memory and streams alone are used */
 	for (uint32_t turn = 0; turn < 3; turn++) {
 		exchange.seed = op.want.seed = turn;
@@ -330,20 +168,20 @@ TEST(batches_of_everything)
 			struct bed_place place;
 
 			bed_lay_out(&op, r, &place);
-			must(&bed, r, hk_batch_begin(bed.groups[r]));
+			bed_must(&bed, r, hk_batch_begin(bed.groups[r]));
 			/* On one stream and on another, which goes on after all of it. */
 			opts.stream = turn % 2 ? more.streams[r] : bed.streams[r];
 			exchange_rank(&bed, &exchange, r, &opts);
 			opts.stream = turn == 2 ? more.streams[r] : bed.streams[r];
-			must(&bed, r,
-			     hk_allreduce(bed.groups[r], at_device(&more, r, place.in),
-					  at_device(&more, r, place.out), op.want.count,
+			bed_must(&bed, r,
+			     hk_allreduce(bed.groups[r], bed_at(&more, r, place.in),
+					  bed_at(&more, r, place.out), op.want.count,
 					  HK_TYPE_FP32, HK_REDOP_SUM, &opts));
-			must(&bed, r,
+			bed_must(&bed, r,
 			     hk_send(bed.groups[r], NULL, 0, HK_TYPE_FP32, (r + 1) % 4, &opts));
-			must(&bed, r,
+			bed_must(&bed, r,
 			     hk_recv(bed.groups[r], NULL, 0, HK_TYPE_FP32, (r + 3) % 4, &opts));
-			must(&bed, r, hk_batch_end(bed.groups[r]));
+			bed_must(&bed, r, hk_batch_end(bed.groups[r]));
 		}
 		bed_wait(&more);
 		exchange_check(&bed, &exchange);
@@ -367,14 +205,14 @@ TEST(many_messages)
 		struct hk_opts opts = HK_OPTS_INIT;
 
 		opts.stream = bed.streams[r];
-		must(&bed, r, hk_batch_begin(bed.groups[r]));
+		bed_must(&bed, r, hk_batch_begin(bed.groups[r]));
 		for (uint32_t i = 0; i < 600; i++)
-			must(&bed, r,
-			     r ? hk_recv(bed.groups[r], at_device(&bed, r, i * 4), 1,
+			bed_must(&bed, r,
+			     r ? hk_recv(bed.groups[r], bed_at(&bed, r, i * 4), 1,
 					 HK_TYPE_UINT32, 0, &opts)
-			       : hk_send(bed.groups[r], at_device(&bed, r, i * 4), 1,
+			       : hk_send(bed.groups[r], bed_at(&bed, r, i * 4), 1,
 					 HK_TYPE_UINT32, 1, &opts));
-		must(&bed, r, hk_batch_end(bed.groups[r]));
+		bed_must(&bed, r, hk_batch_end(bed.groups[r]));
 	}
 	bed_wait(&bed);
 	bed_to_host(seen, bed.memory[1], sizeof(seen));
@@ -391,19 +229,19 @@ static void differ(uint64_t sent, uint64_t wanted, uint32_t tag, const char *sai
 
 	bed_open(&bed, 2, (size_t)1 << 20);
 	opts.stream = bed.streams[0];
-	must(&bed, 0,
-	     hk_send(bed.groups[0], at_device(&bed, 0, 0), sent, HK_TYPE_UINT8, 1, &opts));
+	bed_must(&bed, 0,
+	     hk_send(bed.groups[0], bed_at(&bed, 0, 0), sent, HK_TYPE_UINT8, 1, &opts));
 	opts.stream = bed.streams[1];
 	opts.tag = tag;
-	must(&bed, 1,
-	     hk_recv(bed.groups[1], at_device(&bed, 1, 0), wanted, HK_TYPE_UINT8, 0, &opts));
+	bed_must(&bed, 1,
+	     hk_recv(bed.groups[1], bed_at(&bed, 1, 0), wanted, HK_TYPE_UINT8, 0, &opts));
 	bed_wait(&bed);
-	CHECK_EQ(hk_recv(bed.groups[1], at_device(&bed, 1, 0), 1, HK_TYPE_UINT8, 0, &opts),
+	CHECK_EQ(hk_recv(bed.groups[1], bed_at(&bed, 1, 0), 1, HK_TYPE_UINT8, 0, &opts),
 		 HK_EMISMATCH);
 	CHECK_HAS(hk_group_why(bed.groups[1]), said);
 	/* Who sends little does not wait for what becomes of it. */
 	if (sent > 50000)
-		CHECK_EQ(hk_send(bed.groups[0], at_device(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, NULL),
+		CHECK_EQ(hk_send(bed.groups[0], bed_at(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, NULL),
 			 HK_EMISMATCH);
 	bed_close(&bed);
 }
@@ -424,10 +262,10 @@ TEST(a_missing_rank_is_named)
 	bed_open(&bed, 3, (size_t)1 << 20);
 	opts.timeout_ns = 100 * 1000 * 1000;
 	opts.stream = bed.streams[0];
-	must(&bed, 0,
-	     hk_send(bed.groups[0], at_device(&bed, 0, 0), 500000, HK_TYPE_UINT8, 2, &opts));
+	bed_must(&bed, 0,
+	     hk_send(bed.groups[0], bed_at(&bed, 0, 0), 500000, HK_TYPE_UINT8, 2, &opts));
 	bed_wait(&bed);
-	CHECK_EQ(hk_send(bed.groups[0], at_device(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts),
+	CHECK_EQ(hk_send(bed.groups[0], bed_at(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts),
 		 HK_ETIMEDOUT);
 	CHECK_HAS(hk_group_why(bed.groups[0]),
 		  "rank 0: send to rank 2 on the device: 500000 bytes, not finished in time");
@@ -442,19 +280,19 @@ TEST(refusals)
 	char host[8] = { 0 };
 	struct bed bed;
 
-	bed_open(&bed, 2, memory_for(2, 1000));
+	bed_open(&bed, 2, exchange_memory(2, 1000));
 	opts.stream = bed.streams[0];
 	CHECK_EQ(hk_send(bed.groups[0], host, 8, HK_TYPE_UINT8, 1, &opts), HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "send: to be used on a stream, and not device");
 	opts.request = &request;
-	CHECK_EQ(hk_recv(bed.groups[0], at_device(&bed, 0, 0), 8, HK_TYPE_UINT8, 1, &opts),
+	CHECK_EQ(hk_recv(bed.groups[0], bed_at(&bed, 0, 0), 8, HK_TYPE_UINT8, 1, &opts),
 		 HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "recv: calls on device memory are ordered");
 	opts.request = NULL;
-	must(&bed, 0, hk_batch_begin(bed.groups[0]));
+	bed_must(&bed, 0, hk_batch_begin(bed.groups[0]));
 	for (uint32_t i = 0; i < 1025; i++)
-		must(&bed, 0,
-		     hk_send(bed.groups[0], at_device(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts));
+		bed_must(&bed, 0,
+		     hk_send(bed.groups[0], bed_at(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts));
 	CHECK_EQ(hk_batch_end(bed.groups[0]), HK_ELIMIT);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "1025 sends and receives");
 	/* Nothing was begun. */
