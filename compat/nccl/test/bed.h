@@ -27,6 +27,28 @@ void bed_processes(int n, bed_run run, void *ctx);
 /* Of processes that may die: who is to be missed at the end. */
 void bed_processes_but(int n, bed_run run, void *ctx, int dies);
 
+/* ---- memory of a rank ----
+ *
+ * Host memory; or device memory and a stream, by the machine's driver, or by a
+ * stand-in where it has none (test/gpu/driver). HK_TEST_CUDA=real: skips the test
+ * where there is no GPU.
+ */
+struct bed_memory {
+	bool device;
+	cudaStream_t stream;
+};
+/* The thread that calls it has the device's context from then on. */
+void bed_memory_open(struct bed_memory *memory, bool device);
+void bed_memory_close(struct bed_memory *memory);
+void *bed_alloc(const struct bed_memory *memory, size_t bytes);
+void bed_free(const struct bed_memory *memory, void *at);
+void bed_write(const struct bed_memory *memory, void *to, const void *from, size_t bytes);
+/* When the stream has passed what was called. */
+void bed_read(const struct bed_memory *memory, void *to, const void *from, size_t bytes);
+/* Calls until end become a graph, which is then performed so often. */
+void bed_capture_begin(const struct bed_memory *memory);
+void bed_capture_end(const struct bed_memory *memory, int times);
+
 /* ---- elements: small numbers that every type has ---- */
 
 size_t bed_size(ncclDataType_t type);

@@ -30,10 +30,31 @@ struct call {
 	double factor; /* premulsum; 0: a built-in operation */
 	bool inplace;
 	int rank, n, root;
-	ncclComm_t comm;
-	unsigned char in[BED_RANKS_MAX * COUNT * 8];
-	unsigned char out[BED_RANKS_MAX * COUNT * 8];
+	struct seat *seat;
 };
+
+#define BYTES (BED_RANKS_MAX * COUNT * 8)
+
+/* A rank: its communicator and its memory. */
+struct seat {
+	ncclComm_t comm;
+	struct bed_memory memory;
+	unsigned char *in, *out; /* of BYTES each */
+};
+
+static void seat_open(struct seat *seat, bool device)
+{
+	bed_memory_open(&seat->memory, device);
+	seat->in = bed_alloc(&seat->memory, BYTES);
+	seat->out = bed_alloc(&seat->memory, BYTES);
+}
+
+static void seat_close(struct seat *seat)
+{
+	bed_free(&seat->memory, seat->in);
+	bed_free(&seat->memory, seat->out);
+	bed_memory_close(&seat->memory);
+}
 
 /* 0 or 1: sums and products are exact in every type; averages of 1, 2, 4 ranks too. */
 static double value(int rank, size_t i)
@@ -131,16 +152,16 @@ static void call_place(struct call *call, const void **in, void **out)
 {
 	size_t block = (size_t)call->rank * COUNT * bed_size(call->type);
 
-	*in = call->in;
-	*out = call->out;
+	*in = call->seat->in;
+	*out = call->seat->out;
 	if (!call->inplace)
 		return;
 	if (call->what == ALLGATHER || (call->what == GATHER && call->rank == call->root))
-		*in = call->out + block;
+		*in = call->seat->out + block;
 	else if (call->what == REDUCESCATTER || (call->what == SCATTER && call->rank == call->root))
-		*out = call->in + block;
+		*out = call->seat->in + block;
 	else if (call->what != GATHER && call->what != SCATTER)
-		*out = call->in;
+		*out = call->seat->in;
 }
 
 static void call_go(struct call *call)
@@ -148,37 +169,41 @@ static void call_go(struct call *call)
 	const void *in;
 	void *out;
 
+	ncclComm_t comm = call->seat->comm;
+	cudaStream_t stream = call->seat->memory.stream;
+	double host[BYTES / 8];
+
 	call_place(call, &in, &out);
 	for (size_t i = 0; i < in_len(call); i++)
-		bed_put(call->type, (void *)in, i, value(call->rank, i));
+		bed_put(call->type, host, i, value(call->rank, i));
+	bed_write(&call->seat->memory, (void *)in, host, in_len(call) * bed_size(call->type));
 	switch (call->what) {
 	case ALLREDUCE:
-		NCCL(ncclAllReduce(in, out, COUNT, call->type, call->op, call->comm, NULL));
+		NCCL(ncclAllReduce(in, out, COUNT, call->type, call->op, comm, stream));
 		break;
 	case REDUCE:
-		NCCL(ncclReduce(in, out, COUNT, call->type, call->op, call->root, call->comm,
-				NULL));
+		NCCL(ncclReduce(in, out, COUNT, call->type, call->op, call->root, comm, stream));
 		break;
 	case BROADCAST:
-		NCCL(ncclBroadcast(in, out, COUNT, call->type, call->root, call->comm, NULL));
+		NCCL(ncclBroadcast(in, out, COUNT, call->type, call->root, comm, stream));
 		break;
 	case BCAST:
-		NCCL(ncclBcast((void *)in, COUNT, call->type, call->root, call->comm, NULL));
+		NCCL(ncclBcast((void *)in, COUNT, call->type, call->root, comm, stream));
 		break;
 	case ALLGATHER:
-		NCCL(ncclAllGather(in, out, COUNT, call->type, call->comm, NULL));
+		NCCL(ncclAllGather(in, out, COUNT, call->type, comm, stream));
 		break;
 	case REDUCESCATTER:
-		NCCL(ncclReduceScatter(in, out, COUNT, call->type, call->op, call->comm, NULL));
+		NCCL(ncclReduceScatter(in, out, COUNT, call->type, call->op, comm, stream));
 		break;
 	case ALLTOALL:
-		NCCL(ncclAlltoAll(in, out, COUNT, call->type, call->comm, NULL));
+		NCCL(ncclAlltoAll(in, out, COUNT, call->type, comm, stream));
 		break;
 	case GATHER:
-		NCCL(ncclGather(in, out, COUNT, call->type, call->root, call->comm, NULL));
+		NCCL(ncclGather(in, out, COUNT, call->type, call->root, comm, stream));
 		break;
 	default:
-		NCCL(ncclScatter(in, out, COUNT, call->type, call->root, call->comm, NULL));
+		NCCL(ncclScatter(in, out, COUNT, call->type, call->root, comm, stream));
 		break;
 	}
 }
@@ -188,11 +213,14 @@ static void call_look(struct call *call)
 	const void *in;
 	void *out;
 
+	double host[BYTES / 8];
+
 	call_place(call, &in, &out);
 	if (call->what == BCAST)
 		out = (void *)in;
+	bed_read(&call->seat->memory, host, out, out_len(call) * bed_size(call->type));
 	for (size_t i = 0; i < out_len(call); i++) {
-		double got = bed_get(call->type, out, i), want = expected(call, i);
+		double got = bed_get(call->type, host, i), want = expected(call, i);
 
 		if (got != want)
 			test_fail(__FILE__, __LINE__,
@@ -240,39 +268,51 @@ static void redop_begin(struct call *call)
 		return;
 	bed_put(call->type, &element, 0, call->factor);
 	NCCL(ncclRedOpCreatePreMulSum(&call->op, &element, call->type, ncclScalarHostImmediate,
-				      call->comm));
+				      call->seat->comm));
 	CHECK(call->op >= ncclNumOps);
 }
 
 static void redop_end(const struct call *call)
 {
 	if (call->factor != 0)
-		NCCL(ncclRedOpDestroy(call->op, call->comm));
+		NCCL(ncclRedOpDestroy(call->op, call->seat->comm));
 }
 
 /* ---- a rank each ---- */
 
 static void rank_call(void *ctx, struct call *call)
 {
-	const struct bed_rank *rank = ctx;
+	struct bed_rank *rank = ctx;
 
 	call->rank = rank->rank;
-	call->comm = rank->ctx;
+	call->seat = rank->ctx;
 	redop_begin(call);
 	call_go(call);
 	redop_end(call);
 	call_look(call);
 }
 
+static void rank_run_in(struct bed_rank *rank, bool device)
+{
+	struct seat seat;
+
+	seat_open(&seat, device);
+	NCCL(ncclCommInitRank(&seat.comm, rank->n, rank->id, rank->rank));
+	rank->ctx = &seat;
+	calls_each(rank->n, rank_call, rank);
+	NCCL(ncclCommFinalize(seat.comm));
+	NCCL(ncclCommDestroy(seat.comm));
+	seat_close(&seat);
+}
+
 static void rank_run(struct bed_rank *rank)
 {
-	ncclComm_t comm;
+	rank_run_in(rank, false);
+}
 
-	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
-	rank->ctx = comm;
-	calls_each(rank->n, rank_call, rank);
-	NCCL(ncclCommFinalize(comm));
-	NCCL(ncclCommDestroy(comm));
+static void rank_run_device(struct bed_rank *rank)
+{
+	rank_run_in(rank, true);
 }
 
 TEST(threads_that_meet)
@@ -290,19 +330,33 @@ TEST(one_rank)
 	bed_threads(1, rank_run, NULL);
 }
 
+TEST(device_threads_that_meet)
+{
+	bed_threads(2, rank_run_device, NULL);
+}
+
+TEST(device_processes)
+{
+	bed_processes(4, rank_run_device, NULL);
+}
+
+TEST(device_one_rank)
+{
+	bed_threads(1, rank_run_device, NULL);
+}
+
 /* ---- all ranks by one thread ---- */
 
 static void all_call(void *ctx, struct call *call)
 {
-	ncclComm_t *comms = ctx;
-	struct call *calls = calloc((size_t)call->n, sizeof(*calls));
+	struct seat *seats = ctx;
+	struct call calls[BED_RANKS_MAX];
 
-	CHECK(calls);
 	NCCL(ncclGroupStart());
 	for (int r = 0; r < call->n; r++) {
 		calls[r] = *call;
 		calls[r].rank = r;
-		calls[r].comm = comms[r];
+		calls[r].seat = &seats[r];
 		redop_begin(&calls[r]);
 		call_go(&calls[r]);
 		redop_end(&calls[r]); /* what was called with it keeps it */
@@ -310,17 +364,80 @@ static void all_call(void *ctx, struct call *call)
 	NCCL(ncclGroupEnd());
 	for (int r = 0; r < call->n; r++)
 		call_look(&calls[r]);
-	free(calls);
+}
+
+static void all_run(bool device)
+{
+	struct seat seats[4];
+	ncclComm_t comms[4];
+	int devices[4] = { 0, 0, 0, 0 };
+
+	for (int r = 0; r < 4; r++)
+		seat_open(&seats[r], device);
+	NCCL(ncclCommInitAll(comms, 4, devices));
+	for (int r = 0; r < 4; r++)
+		seats[r].comm = comms[r];
+	calls_each(4, all_call, seats);
+	for (int r = 0; r < 4; r++)
+		NCCL(ncclCommDestroy(comms[r]));
+	for (int r = 0; r < 4; r++)
+		seat_close(&seats[r]);
 }
 
 TEST(one_thread)
 {
-	ncclComm_t comms[4];
+	all_run(false);
+}
 
-	NCCL(ncclCommInitAll(comms, 4, NULL));
-	calls_each(4, all_call, comms);
-	for (int r = 0; r < 4; r++)
-		NCCL(ncclCommDestroy(comms[r]));
+TEST(device_one_thread)
+{
+	all_run(true);
+}
+
+/* ---- graphs ---- */
+
+static void graph_rank(struct bed_rank *rank)
+{
+	float in = (float)(rank->rank + 1), out = 0;
+	struct seat seat;
+
+	seat_open(&seat, true);
+	NCCL(ncclCommInitRank(&seat.comm, rank->n, rank->id, rank->rank));
+	bed_write(&seat.memory, seat.in, &in, sizeof(in));
+	for (int k = 0; k < 2; k++) {
+		/* The first time outside of a graph, then in one. */
+		if (k == 1)
+			bed_capture_begin(&seat.memory);
+		NCCL(ncclAllReduce(seat.in, seat.out, 1, ncclFloat, ncclSum, seat.comm,
+				   seat.memory.stream));
+		if (k == 1)
+			bed_capture_end(&seat.memory, 5);
+		bed_read(&seat.memory, &out, seat.out, sizeof(out));
+		CHECK(out == 6);
+	}
+	/* Host memory and factors of the device are for the host to wait for. */
+	ncclRedOp_t op;
+	NCCL(ncclRedOpCreatePreMulSum(&op, seat.in, ncclFloat, ncclScalarDevice, seat.comm));
+	bed_capture_begin(&seat.memory);
+	CHECK_EQ(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, seat.comm, seat.memory.stream),
+		 ncclInvalidUsage);
+	CHECK_HAS(ncclGetLastError(seat.comm), "graph");
+	CHECK_EQ(ncclAllReduce(seat.in, seat.out, 1, ncclFloat, op, seat.comm, seat.memory.stream),
+		 ncclInvalidUsage);
+	CHECK_HAS(ncclGetLastError(seat.comm), "ncclScalarHostImmediate");
+	bed_capture_end(&seat.memory, 0);
+	/* 1 * 1 + 2 * 2 + 3 * 3 */
+	NCCL(ncclAllReduce(seat.in, seat.out, 1, ncclFloat, op, seat.comm, seat.memory.stream));
+	bed_read(&seat.memory, &out, seat.out, sizeof(out));
+	CHECK(out == 14);
+	NCCL(ncclRedOpDestroy(op, seat.comm));
+	NCCL(ncclCommDestroy(seat.comm));
+	seat_close(&seat);
+}
+
+TEST(device_graphs)
+{
+	bed_processes(3, graph_rank, NULL);
 }
 
 /* ---- some at a time ---- */
