@@ -137,6 +137,9 @@ test-gpu: ## collectives on device memory; needs a GPU and nvcc
 	@$(call build,default) --target gpu_gpu gpu_apart
 	@test/gpu/run build
 
+test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; needs PyTorch with CUDA
+	@scripts/test-torch
+
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
@@ -170,6 +173,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu bench-gpu demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+.PHONY: all test test-gpu test-torch bench-gpu demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
 	test-launchers test-sim test-simgrid startup soak
