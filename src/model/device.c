@@ -4,11 +4,11 @@
 
 const struct hk__device_prices hk__device_h200 = { .name = "H200",
 						   .launch_ns = 2500,
-						   .flag_ns = 1000,
+						   .flag_ns = 1500,
 						   .line_ns = 900,
-						   .move_ns = 200,
+						   .move_ns = 300,
 						   .bw_block = 40,
-						   .bw_block_lines = 12,
+						   .bw_block_lines = 30,
 						   .bw_device = 4200 };
 
 static double hop_ns(const struct hk__device_prices *prices, const struct hk__device_load *load)

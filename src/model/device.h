@@ -5,8 +5,8 @@
  *	launch + hops in a row + moves in a row + bytes
  *
  * A hop is one rank waiting for another, by a flag or by lines, whose data carry
- * their flags. Bytes are those of the block that has most, or of all blocks where
- * these are more than the device's memory can do. Ranks on several devices are
+ * their flags. Bytes are those that one block after the other reads and writes, or
+ * those of all blocks where these are more than the device's memory can do. Ranks on several devices are
  * priced as if they shared one: what is far is not known here.
  */
 #ifndef HK_MODEL_DEVICE_H
@@ -32,7 +32,7 @@ struct hk__device_load {
 	bool lines;
 	uint32_t blocks;	/* of a rank */
 	double hops, moves;	/* one behind the other */
-	double block_bytes;	/* that the busiest block reads and writes */
+	double block_bytes;	/* read and written by blocks that wait for each other */
 	double bytes;		/* and all blocks of all ranks */
 };
 

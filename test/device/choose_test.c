@@ -103,6 +103,28 @@ TEST(what_programs_do)
 	check_profile(HK_COLL_ALLGATHER, "direct", false, 2, 1, 8 * 9);
 }
 
+/* What is forwarded takes as long as all who do it take together. */
+TEST(chains_are_longer_than_ranks)
+{
+	static const char *const algos[] = { "binomial", "chain" };
+	struct hk__flat_profile profile[2];
+	struct hk_why why;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct hk_plan *plan = plan_of(HK_COLL_BROADCAST, 8, algos[i]);
+		struct hk__flat_spec spec = { .plan = plan };
+		struct hk__flat *flat;
+
+		CHECK_EQ(hk__flat_create(&spec, &why, &flat), HK_OK);
+		CHECK_EQ(hk__flat_profile(flat, false, &profile[i]), HK_OK);
+		CHECK(profile[i].longest > profile[i].most.plain);
+		hk__flat_destroy(flat);
+		hk_plan_destroy(plan);
+	}
+	CHECK(profile[1].hops > profile[0].hops);
+	CHECK(profile[1].longest > profile[0].longest);
+}
+
 /* Every plan can be priced, both ways, and hops end. */
 static void plan_profile(const struct hk_plan *plan, void *ctx)
 {

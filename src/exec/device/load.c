@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load.c - see load.h. Hops are counted by performing the programs without data: a
- * move is as deep as what it waits for, and one more where that is another rank's.
+ * load.c - see load.h. Programs are performed without data: a move is as deep as what
+ * it waits for, and one hop more where that is another rank's; and it ends when as many
+ * operands have been read and written as on the longest way to it, and its own.
  */
 #include "exec/device/load.h"
 
 #define UNKNOWN UINT32_MAX
 
+/* The longest way to some point. */
+struct depth {
+	uint32_t hops; /* UNKNOWN: nobody has been there */
+	uint32_t operands;
+};
+
 struct depths {
 	const struct hk__flat *flat;
 	bool lines;
-	uint32_t stride; /* of `after` */
-	uint32_t *after; /* [rank][moves]: hops until so many are over */
-	uint32_t *done;	 /* by rank: moves that are known */
-	uint32_t *line;	 /* [rank][line]: hops until it is written */
+	uint32_t stride;     /* of `after` */
+	struct depth *after; /* [rank][moves]: when so many are over */
+	uint32_t *done;	     /* by rank: moves that are known */
+	struct depth *line;  /* [rank][line]: when it is written */
 };
 
 static const void *part(const struct hk__flat_program *program, uint32_t offset)
@@ -21,14 +28,20 @@ static const void *part(const struct hk__flat_program *program, uint32_t offset)
 	return (const char *)program + offset;
 }
 
-static uint32_t *depth_after(const struct depths *depths, uint32_t rank, uint32_t moves)
+static struct depth *depth_after(const struct depths *depths, uint32_t rank, uint32_t moves)
 {
 	return &depths->after[rank * depths->stride + moves];
 }
 
+static void depth_reach(struct depth *depth, const struct depth *other, uint32_t hops)
+{
+	depth->hops = hk__max(depth->hops, other->hops + hops);
+	depth->operands = hk__max(depth->operands, other->operands);
+}
+
 /* Whether what the move waits for is known, and how deep that is. */
 static bool waits_known(const struct depths *depths, const struct hk__flat_program *program,
-			const struct hk__flat_move *move, uint32_t *depth)
+			const struct hk__flat_move *move, struct depth *depth)
 {
 	const struct hk__flat_wait *waits = part(program, program->waits);
 
@@ -39,14 +52,18 @@ static bool waits_known(const struct depths *depths, const struct hk__flat_progr
 			continue;
 		if ((uint32_t)wait->moves > depths->done[wait->rank])
 			return false;
-		*depth = hk__max(*depth,
-				 *depth_after(depths, wait->rank, (uint32_t)wait->moves) + 1);
+		depth_reach(depth, depth_after(depths, wait->rank, (uint32_t)wait->moves), 1);
 	}
 	return true;
 }
 
+static struct depth *line_at(const struct depths *depths, const struct hk__flat_ref *ref)
+{
+	return &depths->line[ref->rank * depths->flat->lines + ref->slot];
+}
+
 static bool lines_known(const struct depths *depths, const struct hk__flat_program *program,
-			const struct hk__flat_move *move, uint32_t *depth)
+			const struct hk__flat_move *move, struct depth *depth)
 {
 	const struct hk__flat_ref *refs = part(program, program->refs);
 
@@ -55,12 +72,37 @@ static bool lines_known(const struct depths *depths, const struct hk__flat_progr
 
 		if (ref->kind != HK__FLAT_LINE)
 			continue;
-		uint32_t written = depths->line[ref->rank * depths->flat->lines + ref->slot];
-		if (written == UNKNOWN)
+		const struct depth *written = line_at(depths, ref);
+		if (written->hops == UNKNOWN)
 			return false;
-		*depth = hk__max(*depth, written + 1);
+		depth_reach(depth, written, 1);
 	}
 	return true;
+}
+
+/* A line has a flag for each word. */
+static uint32_t move_operands(const struct hk__flat_ref *refs, const struct hk__flat_move *move)
+{
+	uint32_t operands = 0;
+
+	for (uint32_t i = 0; i < (uint32_t)move->nsrc + move->ndst; i++)
+		operands += refs[move->refs + i].kind == HK__FLAT_LINE ? 2 : 1;
+	return operands;
+}
+
+/* A move is over. */
+static void move_end(const struct depths *depths, uint32_t rank, uint32_t number,
+		     const struct hk__flat_ref *dst, uint32_t ndst, const struct depth *depth)
+{
+	struct depth *after = depth_after(depths, rank, number + 1);
+
+	for (uint32_t i = 0; i < ndst; i++) {
+		if (dst[i].kind == HK__FLAT_LINE)
+			*line_at(depths, &dst[i]) = *depth;
+	}
+	*after = *depth_after(depths, rank, number);
+	depth_reach(after, depth, 0);
+	depths->done[rank] = number + 1;
 }
 
 /* Goes on with a rank as far as possible; whether it could. */
@@ -76,43 +118,39 @@ static bool rank_go_on(const struct depths *depths, uint32_t rank)
 		uint32_t group = m;
 		while (!moves[group].together)
 			group--;
-		uint32_t depth = *depth_after(depths, rank, group);
+		struct depth depth = *depth_after(depths, rank, group);
 
 		if (depths->lines ? !lines_known(depths, program, &moves[m], &depth)
 				  : !waits_known(depths, program, &moves[m], &depth))
 			break;
-		for (uint32_t i = 0; i < moves[m].ndst; i++) {
-			const struct hk__flat_ref *ref = &refs[moves[m].refs + moves[m].nsrc + i];
-
-			if (ref->kind == HK__FLAT_LINE)
-				depths->line[ref->rank * depths->flat->lines + ref->slot] = depth;
-		}
-		*depth_after(depths, rank, m + 1) = hk__max(depth, *depth_after(depths, rank, m));
-		depths->done[rank] = m + 1;
+		depth.operands += move_operands(refs, &moves[m]);
+		move_end(depths, rank, m, &refs[moves[m].refs + moves[m].nsrc], moves[m].ndst,
+			 &depth);
 	}
 	return depths->done[rank] > first;
 }
 
-static uint32_t depths_end(const struct depths *depths)
+static struct depth depths_end(const struct depths *depths)
 {
-	uint32_t end = 0;
+	struct depth end = { 0, 0 };
 
 	for (uint32_t r = 0; r < depths->flat->n; r++) {
 		const struct hk__flat_program *program = depths->flat->programs[r];
 		const struct hk__flat_wait *last = part(program, program->last);
 
-		end = hk__max(end, *depth_after(depths, r, program->nmoves));
+		depth_reach(&end, depth_after(depths, r, program->nmoves), 0);
 		for (uint32_t i = 0; i < program->nlast && !depths->lines; i++) {
 			if (last[i].moves >= 0)
-				end = hk__max(end, *depth_after(depths, last[i].rank,
-								(uint32_t)last[i].moves) +
-							   1);
+				depth_reach(&end,
+					    depth_after(depths, last[i].rank,
+							(uint32_t)last[i].moves),
+					    1);
 		}
 	}
 	return end;
 }
 
-static enum hk_status flat_hops(const struct hk__flat *flat, bool lines, uint32_t *hops_out)
+static enum hk_status flat_depth(const struct hk__flat *flat, bool lines, struct depth *depth_out)
 {
 	struct depths depths = { .flat = flat, .lines = lines, .stride = 1 };
 	size_t nlines = (size_t)flat->n * hk__max(flat->lines, 1);
@@ -121,12 +159,12 @@ static enum hk_status flat_hops(const struct hk__flat *flat, bool lines, uint32_
 	for (uint32_t r = 0; r < flat->n; r++)
 		depths.stride = hk__max(depths.stride, flat->programs[r]->nmoves + 1);
 	size_t nafter = (size_t)flat->n * depths.stride;
-	depths.after = hk__mem_zalloc(flat->alloc, nafter, sizeof(uint32_t));
-	depths.done = hk__mem_zalloc(flat->alloc, flat->n, sizeof(uint32_t));
-	depths.line = hk__mem_zalloc(flat->alloc, nlines, sizeof(uint32_t));
+	depths.after = hk__mem_zalloc(flat->alloc, nafter, sizeof(*depths.after));
+	depths.done = hk__mem_zalloc(flat->alloc, flat->n, sizeof(*depths.done));
+	depths.line = hk__mem_zalloc(flat->alloc, nlines, sizeof(*depths.line));
 	bool there = depths.after && depths.done && depths.line;
 	for (size_t i = 0; i < nlines && there; i++)
-		depths.line[i] = UNKNOWN;
+		depths.line[i].hops = UNKNOWN;
 	while (there && moved) {
 		moved = false;
 		for (uint32_t r = 0; r < flat->n; r++)
@@ -135,10 +173,10 @@ static enum hk_status flat_hops(const struct hk__flat *flat, bool lines, uint32_
 	for (uint32_t r = 0; r < flat->n && there; r++)
 		hk_assert(depths.done[r] == flat->programs[r]->nmoves);
 	if (there)
-		*hops_out = depths_end(&depths);
-	hk__mem_free(flat->alloc, depths.line, nlines, sizeof(uint32_t));
-	hk__mem_free(flat->alloc, depths.done, flat->n, sizeof(uint32_t));
-	hk__mem_free(flat->alloc, depths.after, nafter, sizeof(uint32_t));
+		*depth_out = depths_end(&depths);
+	hk__mem_free(flat->alloc, depths.line, nlines, sizeof(*depths.line));
+	hk__mem_free(flat->alloc, depths.done, flat->n, sizeof(*depths.done));
+	hk__mem_free(flat->alloc, depths.after, nafter, sizeof(*depths.after));
 	return there ? HK_OK : HK_ENOMEM;
 }
 
@@ -181,8 +219,11 @@ enum hk_status hk__flat_profile(const struct hk__flat *flat, bool lines,
 				struct hk__flat_profile *profile_out)
 {
 	struct hk__flat_profile profile = { 0 };
-	enum hk_status status = flat_hops(flat, lines, &profile.hops);
+	struct depth depth = { 0, 0 };
+	enum hk_status status = flat_depth(flat, lines, &depth);
 
+	profile.hops = depth.hops;
+	profile.longest = depth.operands;
 	for (uint32_t r = 0; r < flat->n; r++)
 		program_count(flat->programs[r], &profile);
 	if (status == HK_OK)
@@ -202,13 +243,15 @@ void hk__flat_load(const struct hk__flat_profile *profile, const struct hk__flat
 	double size = (double)hk_type_size((enum hk_type)call->type), length = (double)longest;
 	uint32_t turns = (call->nslices + call->nblocks - 1) / call->nblocks;
 	double slice = (double)call->piece < length ? (double)call->piece : length;
+	/* The first slice goes all the way; others follow it closely. */
+	double way = profile->longest * size, most = operands_bytes(&profile->most, size);
 
-	*load_out =
-		(struct hk__device_load){ .lines = call->mode & HK__FLAT_LINES,
-					  .blocks = call->nblocks,
-					  .hops = profile->hops,
-					  .moves = (double)profile->moves * turns,
-					  .block_bytes = operands_bytes(&profile->most, size) *
-							 slice * turns,
-					  .bytes = operands_bytes(&profile->all, size) * length };
+	*load_out = (struct hk__device_load){
+		.lines = call->mode & HK__FLAT_LINES,
+		.blocks = call->nblocks,
+		.hops = profile->hops,
+		.moves = (double)profile->moves * turns,
+		.block_bytes = slice * ((way > most ? way : most) + most * (turns - 1)),
+		.bytes = operands_bytes(&profile->all, size) * length
+	};
 }

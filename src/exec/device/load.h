@@ -15,6 +15,7 @@ struct hk__flat_operands {
 /* Of any size. */
 struct hk__flat_profile {
 	uint32_t hops;			/* of a call, one behind the other */
+	uint32_t longest;		/* operands of a slice, one behind the other */
 	uint32_t moves;			/* of a slice, of the rank that has most */
 	struct hk__flat_operands most, all; /* of the rank that has most, and of all */
 };
@@ -22,7 +23,7 @@ struct hk__flat_profile {
 /* HK_ENOMEM. */
 enum hk_status hk__flat_profile(const struct hk__flat *flat, bool lines,
 				struct hk__flat_profile *profile_out);
-/* For a call that has its shape; size: bytes of an element. */
+/* For a call that has its shape; longest: elements of the longest chunk. */
 void hk__flat_load(const struct hk__flat_profile *profile, const struct hk__flat_call *call,
 		   uint64_t longest, struct hk__device_load *load_out);
 
