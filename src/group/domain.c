@@ -166,9 +166,10 @@ struct meeting {
 	struct hk_group *group;
 	struct hk__gpu *gpu; /* NULL: this rank has none */
 	uint64_t deadline_ns;
-	struct hk__gpu_offer *offers;	/* of all ranks */
-	struct hk__gpu_ticket *tickets; /* the same */
-	struct hk_why why;		/* why this rank could not */
+	/* Of all ranks; nobody can fail to come for want of memory. */
+	struct hk__gpu_offer offers[HK__FLAT_RANKS];
+	struct hk__gpu_ticket tickets[HK__FLAT_RANKS];
+	struct hk_why why; /* why this rank could not */
 };
 
 /* By collectives of the host, also inside a batch. */
@@ -224,12 +225,14 @@ static enum hk_status meeting_links(struct meeting *meeting, bool *all_out)
 
 	for (uint32_t r = 0; r < group->n && status == HK_OK; r++)
 		*all_out &= all[r];
-	return status;
+	if (status != HK_OK || *all_out)
+		return status;
+	hk__gpu_unlink(meeting->gpu, group->rank);
+	return meeting_gather(meeting, &own, all, 1); /* nobody frees what others still have */
 }
 
 static enum hk_status meeting_run(struct meeting *meeting, int ordinal, bool *all_out)
 {
-	hk_assert(meeting->offers && meeting->tickets);
 	enum hk_status status = meeting_offers(meeting, ordinal, all_out);
 
 	if (status == HK_OK && *all_out)
@@ -247,24 +250,16 @@ static enum hk_status group_meet(struct hk_group *group, struct hk__gpu *gpu, in
 				   .gpu = gpu,
 				   .deadline_ns = hk__deadline_ns(hk__now_ns(), timeout_ns) };
 	bool batching = group->batching;
-	enum hk_status status = HK_OK;
 
 	*all_out = true;
 	if (!gpu)
 		meeting.why = group->why;
-	meeting.offers = hk__mem_zalloc(group->alloc, group->n, sizeof(*meeting.offers));
-	meeting.tickets = hk__mem_zalloc(group->alloc, group->n, sizeof(*meeting.tickets));
-	if (!meeting.offers || !meeting.tickets)
-		status = hk__group_refuse(group, HK_ENOMEM, "no memory to meet on devices");
 	group->batching = false; /* this is not to be put off */
-	if (status == HK_OK)
-		status = meeting_run(&meeting, ordinal, all_out);
+	enum hk_status status = meeting_run(&meeting, ordinal, all_out);
 	group->batching = batching;
 	if (status == HK_OK && !*all_out && meeting.why.text[0])
 		hk__log("rank %u: %s: calls on device memory go by memory of the host", group->rank,
 			meeting.why.text);
-	hk__mem_free(group->alloc, meeting.offers, group->n, sizeof(*meeting.offers));
-	hk__mem_free(group->alloc, meeting.tickets, group->n, sizeof(*meeting.tickets));
 	return status;
 }
 
@@ -321,6 +316,15 @@ void hk__group_device_finish(struct hk_group *group)
 {
 	if (group->device && hk__group_gpu_path(group) == HK__GPU_APART)
 		hk__gpu_finish(group->device->gpu, group->rank);
+}
+
+bool hk__group_device_unlink(struct hk_group *group)
+{
+	bool linked = group->device && hk__group_gpu_path(group) == HK__GPU_APART;
+
+	if (linked)
+		hk__gpu_unlink(group->device->gpu, group->rank);
+	return linked;
 }
 
 void hk__group_device_abort(struct hk_group *group)

@@ -548,7 +548,8 @@ void hk_group_free(struct hk_group *group)
 	hk__batch_drop(group);
 	hk__group_device_finish(group);
 	/* So that nobody's last messages are cut off. */
-	if (hk__group_failed(group) == HK_OK && group->n > 1)
+	if (hk__group_failed(group) == HK_OK && group->n > 1 && hk_barrier(group, NULL) == HK_OK &&
+	    hk__group_device_unlink(group))
 		(void)!hk_barrier(group, NULL);
 	hk__world_run(group->world, record_abandon_job, group);
 	hk__group_destroy(group);

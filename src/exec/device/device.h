@@ -69,6 +69,11 @@ enum hk_status hk__gpu_settle(struct hk__gpu *gpu, uint32_t rank,
 			      struct hk__gpu_ticket *ticket_out);
 enum hk_status hk__gpu_link(struct hk__gpu *gpu, uint32_t rank,
 			    const struct hk__gpu_ticket *tickets, struct hk_why *why);
+/*
+ * The rank has no use for other processes' segments any more. When all ranks have done
+ * so, and only then, they may be freed.
+ */
+void hk__gpu_unlink(struct hk__gpu *gpu, uint32_t rank);
 /* Until all calls of a rank that is apart from others are over. */
 void hk__gpu_finish(struct hk__gpu *gpu, uint32_t rank);
 

@@ -122,17 +122,24 @@ static enum hk_status peer_enable(struct hk__gpu *gpu, const struct gpu_unit *fr
 	return status;
 }
 
+/* In its context: other processes' segments. What the driver says changes nothing. */
+static void unit_unlink(struct hk__gpu *gpu, struct gpu_unit *unit)
+{
+	for (uint32_t r = 0; r < gpu->spec.n; r++) {
+		if (unit->opened[r])
+			(void)gpu->cu->ipc_close(unit->segments[r]);
+		unit->opened[r] = false;
+	}
+}
+
 static void unit_close(struct hk__gpu *gpu, struct gpu_unit *unit)
 {
 	const struct hk__cuda *cu = gpu->cu;
 	struct gpu_visit visit;
 
-	/* What the driver says here changes nothing: all of it is being left. */
+	/* As above: all of it is being left. */
 	if (unit->context && hk__unit_enter(gpu, unit, &visit, NULL) == HK_OK) {
-		for (uint32_t r = 0; r < gpu->spec.n; r++) {
-			if (unit->opened[r])
-				(void)cu->ipc_close(unit->segments[r]);
-		}
+		unit_unlink(gpu, unit);
 		if (unit->stream)
 			(void)cu->stream_free(unit->stream);
 		if (unit->module)
@@ -433,6 +440,7 @@ enum hk_status hk__gpu_link(struct hk__gpu *gpu, uint32_t rank,
 	struct gpu_visit visit;
 
 	pthread_mutex_lock(&gpu->lock);
+	gpu->ranks[rank].linked = true; /* as far as it comes */
 	enum hk_status status = hk__unit_enter(gpu, unit, &visit, why);
 	if (status == HK_OK) {
 		status = unit_link(gpu, unit, tickets, why);
@@ -440,6 +448,24 @@ enum hk_status hk__gpu_link(struct hk__gpu *gpu, uint32_t rank,
 	}
 	pthread_mutex_unlock(&gpu->lock);
 	return status;
+}
+
+void hk__gpu_unlink(struct hk__gpu *gpu, uint32_t rank)
+{
+	struct gpu_visit visit;
+	bool others = false;
+
+	pthread_mutex_lock(&gpu->lock);
+	gpu->ranks[rank].linked = false;
+	for (uint32_t r = 0; r < gpu->spec.n; r++)
+		others |= gpu->ranks[r].linked;
+	for (uint32_t u = 0; u < gpu->nunits && !others; u++) {
+		if (hk__unit_enter(gpu, gpu->units[u], &visit, NULL) != HK_OK)
+			continue;
+		unit_unlink(gpu, gpu->units[u]);
+		hk__unit_leave(gpu, &visit);
+	}
+	pthread_mutex_unlock(&gpu->lock);
 }
 
 /* ---- calls of a rank, one after the other ---- */

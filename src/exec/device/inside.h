@@ -34,7 +34,7 @@ struct gpu_unit {
 
 struct gpu_rank {
 	struct gpu_unit *unit; /* NULL: not here, or has not joined */
-	bool here;
+	bool here, linked;
 	hk__cu_ptr segment; /* if it is the rank's own */
 	hk__cu_stream own;  /* in place of the legacy default stream */
 	hk__cu_stream last; /* that a call went to */
