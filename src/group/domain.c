@@ -288,6 +288,9 @@ enum hk_status hk__group_device_open(struct hk_group *group, int ordinal, uint64
 
 	if (group->device)
 		return HK_OK;
+	/* Loading takes its time, which is not the call's. */
+	if (timeout_ns < group->timeout_ns)
+		timeout_ns = group->timeout_ns;
 	enum hk_status status = share_get(group, &opening.share);
 	if (status != HK_OK && !apart)
 		return status;
