@@ -40,6 +40,7 @@ struct task {
 	uint32_t killed; /* the process that does not end by itself; HK_NONE: none */
 	const char *env; /* of all: NAME=value; NULL: nothing */
 	const char *env_of_0;
+	uint64_t seed;
 };
 
 /* A process each; the driver is theirs alone, as a child cannot use its parent's. */
@@ -535,6 +536,27 @@ TEST(one_has_none)
 
 /* ---- when one dies ---- */
 
+/* Those who are left make a group of their own, and it works. */
+static void go_on(struct bed *bed, uint32_t process, uint32_t left)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+	struct hk_group *rest;
+	uint32_t one = 1, sum = 0;
+
+	CHECK_EQ(hk_group_shrink(bed->groups[process], NULL, &rest), HK_OK);
+	CHECK_EQ(hk_group_size(rest), left);
+	hk_group_free(bed->groups[process]);
+	bed->groups[process] = NULL;
+	bed_to_device(bed->memory[process], &one, 4);
+	char *at = (char *)(uintptr_t)bed->memory[process];
+	opts.stream = bed->streams[process];
+	CHECK_EQ(hk_allreduce(rest, at, at, 1, HK_TYPE_UINT32, HK_REDOP_SUM, &opts), HK_OK);
+	CHECK_EQ(hk__cuda_get()->stream_wait(bed->streams[process]), HK__CU_SUCCESS);
+	bed_to_host(&sum, bed->memory[process], 4);
+	CHECK_EQ(sum, left);
+	hk_group_free(rest);
+}
+
 /* What the others wait for on their devices ends, long before its time, and they go on. */
 static void killed(const struct task *task, uint32_t process)
 {
@@ -542,8 +564,6 @@ static void killed(const struct task *task, uint32_t process)
 				       .type = HK_TYPE_FP32,
 				       .n = task->n,
 				       .count = 100000 } };
-	struct hk_opts opts = HK_OPTS_INIT;
-	struct hk_group *rest;
 	struct bed bed;
 
 	bed_open_empty(&bed, task->n, (size_t)4 << 20);
@@ -556,23 +576,60 @@ static void killed(const struct task *task, uint32_t process)
 	bed_wait(&bed);
 	CHECK_EQ(bed_call_rank(&bed, &op, process, 0), HK_EPEER);
 	CHECK_HAS(hk_group_why(bed.groups[process]), "rank 1");
-	CHECK_EQ(hk_group_shrink(bed.groups[process], NULL, &rest), HK_OK);
-	hk_group_free(bed.groups[process]);
-	bed.groups[process] = NULL;
-	uint32_t one = 1, sum = 0;
-	bed_to_device(bed.memory[process], &one, 4);
-	char *at = (char *)(uintptr_t)bed.memory[process];
-	opts.stream = bed.streams[process];
-	CHECK_EQ(hk_allreduce(rest, at, at, 1, HK_TYPE_UINT32, HK_REDOP_SUM, &opts), HK_OK);
-	CHECK_EQ(hk__cuda_get()->stream_wait(bed.streams[process]), HK__CU_SUCCESS);
-	bed_to_host(&sum, bed.memory[process], 4);
-	CHECK_EQ(sum, task->n - 1);
-	hk_group_free(rest);
+	go_on(&bed, process, task->n - 1);
 }
 
 TEST(one_is_killed)
 {
 	task_run(&(struct task){ .n = 3, .run = killed, .killed = 1 }, 3);
+}
+
+static void *kill_later(void *arg)
+{
+	const uint64_t *seed = arg;
+
+	usleep((useconds_t)(*seed % 60000));
+	raise(SIGKILL);
+	return NULL;
+}
+
+/* In whatever it does then: kernels of many calls are on their way. */
+static void killed_at_random(const struct task *task, uint32_t process)
+{
+	struct bed_op op = {
+		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_FP32, .n = task->n }
+	};
+	enum hk_status status = HK_OK;
+	uint64_t seed = task->seed;
+	pthread_t thread;
+	struct bed bed;
+
+	bed_open_empty(&bed, task->n, (size_t)4 << 20);
+	bed_join(&bed, process, address, 0);
+	(void)test_random(&seed);
+	if (process == task->killed)
+		CHECK_EQ(pthread_create(&thread, NULL, kill_later, &seed), 0);
+	for (uint32_t i = 0; status == HK_OK; i++) {
+		op.want.count = i % 3 == 0 ? 60000 : i % 3 == 1 ? 50 : 3000;
+		status = bed_call_rank(&bed, &op, process, UINT64_C(3600000000000));
+		if (i % 8 == 7)
+			bed_wait(&bed);
+	}
+	CHECK(status == HK_EPEER || status == HK_EREVOKED);
+	bed_wait(&bed);
+	go_on(&bed, process, task->n - 1);
+}
+
+TEST(killed_at_any_time)
+{
+	uint64_t seed = test_seed((uint64_t)getpid());
+
+	for (uint32_t i = 0; i < 4; i++)
+		task_run(&(struct task){ .n = 4,
+					 .run = killed_at_random,
+					 .killed = i,
+					 .seed = seed + i },
+			 4);
 }
 
 /* And who only does not come is named, at its time. */
