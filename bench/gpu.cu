@@ -95,7 +95,24 @@ template <typename F> static double measure(int times, F fn)
 /* ---- large ---- */
 
 static const char *const names[] = { "allreduce", "allgather", "reducescatter", "alltoall",
-				     "broadcast", "reduce" };
+				     "broadcast", "reduce", "batch", "alltoallv" };
+static const int COLLS = 8;
+
+/* Sends and receives in a batch that are an alltoall of blocks of so many elements. */
+static void batch(int r, char *in, char *out, uint64_t count, enum hk_type type,
+		  const struct hk_opts *opts)
+{
+	uint64_t bytes = count * hk_type_size(type);
+
+	must(r, hk_batch_begin(groups[r]));
+	for (int k = 0; k < N; k++) {
+		int to = (r + k) % N, from = (r + N - k) % N;
+
+		must(r, hk_send(groups[r], in + to * bytes, count, type, to, opts));
+		must(r, hk_recv(groups[r], out + from * bytes, count, type, from, opts));
+	}
+	must(r, hk_batch_end(groups[r]));
+}
 
 static void call(int coll, int r, uint64_t bytes, enum hk_type type, const char *algo)
 {
@@ -117,8 +134,16 @@ static void call(int coll, int r, uint64_t bytes, enum hk_type type, const char 
 		return must(r, hk_alltoall(groups[r], in, out, count / N, type, &opts));
 	case 4:
 		return must(r, hk_broadcast(groups[r], in, out, count, type, 0, &opts));
-	default:
+	case 5:
 		return must(r, hk_reduce(groups[r], in, out, count, type, HK_REDOP_SUM, 0, &opts));
+	case 6:
+		return batch(r, in, out, count / N, type, &opts);
+	default: {
+		std::vector<uint64_t> counts(N, count / N);
+
+		return must(r, hk_alltoallv(groups[r], in, counts.data(), out, counts.data(), type,
+					    &opts));
+	}
 	}
 }
 
@@ -128,6 +153,8 @@ static double must_move(int coll, double bytes)
 	switch (coll) {
 	case 0:
 	case 3:
+	case 6:
+	case 7:
 		return 2 * N * bytes;
 	case 1:
 	case 2:
@@ -158,7 +185,7 @@ static void large(double copy, enum hk_type type)
 	printf("\n8 ranks as threads, 256 MiB per rank, %s; a copy of device memory moves %.2f TB/s\n",
 	       hk_type_name(type), copy / 1e12);
 	printf("%-14s %10s %10s %10s %8s\n", "collective", "us", "limit us", "TB/s", "of copy");
-	for (int coll = 0; coll < 6; coll++) {
+	for (int coll = 0; coll < COLLS; coll++) {
 		double bytes = (double)((size_t)256 << 20);
 		double s = measure(4, [&] {
 			for (int r = 0; r < N; r++)
@@ -254,7 +281,7 @@ static void small()
 	printf("%-44s %8.2f\n", "flags among 8 blocks of one kernel", one * 1e6);
 	printf("%-44s %8.2f\n", "flags among 8 kernels of one block", eight * 1e6);
 	for (uint64_t bytes = 8; bytes <= 1 << 20; bytes *= bytes < 1024 ? 128 : 4) {
-		for (int coll = 0; coll < 4; coll++) {
+		for (int coll : { 0, 1, 2, 3, 6 }) {
 			if (coll && bytes < 64)
 				continue;
 			for (int r = 0; r < N; r++) /* once outside: programs are made */

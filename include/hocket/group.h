@@ -175,6 +175,10 @@ hk_alltoallv(struct hk_group *group, const void *in, const uint64_t *in_counts, 
  *
  * Matched by rank and tag, in order; both give the same count and type. Not
  * ordered with collectives. A send is over when its buffer may be changed.
+ *
+ * On device memory calls are enqueued, as collectives are, and in order with those of
+ * their stream. There messages of one rank to another match in order alone, and their
+ * tags and counts must agree; a message to oneself is sent and received in a batch.
  */
 HK_API HK_NODISCARD enum hk_status
 hk_send(struct hk_group *group, const void *in, uint64_t count, enum hk_type type, uint32_t peer,
@@ -187,7 +191,8 @@ hk_recv(struct hk_group *group, void *out, uint64_t count, enum hk_type type, ui
  *
  * Between begin and end calls only note what to do; end starts all of it at
  * once and waits for what has no request. Sends and receives of a batch never
- * wait for each other's order.
+ * wait for each other's order. On device memory it enqueues: first the collectives,
+ * in their order, then all sends and receives as one operation on all their streams.
  */
 HK_API HK_NODISCARD enum hk_status hk_batch_begin(struct hk_group *group);
 HK_API HK_NODISCARD enum hk_status hk_batch_end(struct hk_group *group);

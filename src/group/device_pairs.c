@@ -45,7 +45,7 @@ enum hk_status hk__group_device_describe(const struct hk_group *group,
 
 /* Sends and receives of calls that go together, and their streams. */
 struct pairs {
-	struct hk__array orders; /* struct hk__pair_order */
+	struct hk__array orders;  /* struct hk__pair_order */
 	struct hk__array streams; /* void * */
 	uint64_t timeout_ns;
 };

@@ -409,7 +409,7 @@ static void differ(bool direct, struct differing how)
 TEST(messages_that_differ)
 {
 	static const struct differing hows[] = {
-		{ 10, 20, 0, 0 },	 { 10, 200000, 0, 0 },	  { 200000, 10, 0, 0 },
+		{ 10, 20, 0, 0 },	  { 10, 200000, 0, 0 },	    { 200000, 10, 0, 0 },
 		{ 100000, 200000, 0, 0 }, { 200000, 150000, 0, 0 }, { 64, 64, 5, 6 },
 		{ 200000, 200000, 5, 6 }, { 0, 1, 0, 0 },
 	};

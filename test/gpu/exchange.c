@@ -116,19 +116,19 @@ void bed_must(const struct bed *bed, uint32_t rank, enum hk_status status)
 
 /* The sends and receives of one rank, peers in an order of its own. */
 void exchange_rank(struct bed *bed, const struct exchange *exchange, uint32_t r,
-			  const struct hk_opts *opts)
+		   const struct hk_opts *opts)
 {
 	for (uint32_t k = 0; k < bed->n; k++) {
 		uint32_t p = (r * 3 + k) % bed->n;
 
 		bed_must(bed, r,
-		     hk_send(bed->groups[r],
-			     bed_at(bed, r, exchange_at(bed, exchange, r, p, true)),
-			     exchange_bytes(exchange, r, p), HK_TYPE_UINT8, p, opts));
+			 hk_send(bed->groups[r],
+				 bed_at(bed, r, exchange_at(bed, exchange, r, p, true)),
+				 exchange_bytes(exchange, r, p), HK_TYPE_UINT8, p, opts));
 		bed_must(bed, r,
-		     hk_recv(bed->groups[r],
-			     bed_at(bed, r, exchange_at(bed, exchange, r, p, false)),
-			     exchange_bytes(exchange, p, r), HK_TYPE_UINT8, p, opts));
+			 hk_recv(bed->groups[r],
+				 bed_at(bed, r, exchange_at(bed, exchange, r, p, false)),
+				 exchange_bytes(exchange, p, r), HK_TYPE_UINT8, p, opts));
 	}
 }
 
@@ -159,10 +159,10 @@ static void alltoallv_rank(struct bed *bed, const struct exchange *exchange, uin
 	}
 	opts.stream = bed->streams[r];
 	bed_must(bed, r,
-	     hk_alltoallv(bed->groups[r],
-			  bed_at(bed, r, exchange_at(bed, exchange, r, 0, true)), in,
-			  bed_at(bed, r, exchange_at(bed, exchange, r, 0, false)), out,
-			  HK_TYPE_FP32, &opts));
+		 hk_alltoallv(bed->groups[r],
+			      bed_at(bed, r, exchange_at(bed, exchange, r, 0, true)), in,
+			      bed_at(bed, r, exchange_at(bed, exchange, r, 0, false)), out,
+			      HK_TYPE_FP32, &opts));
 }
 
 void exchange_alltoallv(struct bed *bed, const struct exchange *exchange)

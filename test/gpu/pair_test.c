@@ -60,10 +60,9 @@ TEST(alltoallv)
 
 		bed_open(&bed, ranks[i], exchange_memory(ranks[i], sizes[NSIZES - 1]));
 		for (size_t k = 0; k < nsizes(); k++) {
-			struct exchange exchange = { .bytes = sizes[k] / 4 * 4,
-						     .seed = k,
-						     .packed = true,
-						     .uneven = true };
+			struct exchange exchange = {
+				.bytes = sizes[k] / 4 * 4, .seed = k, .packed = true, .uneven = true
+			};
 
 			exchange_fill(&bed, &exchange);
 			exchange_alltoallv(&bed, &exchange);
@@ -130,13 +129,14 @@ TEST(round_a_ring)
 			opts.tag = 5;
 			if (k % 2 == (r == 0))
 				bed_must(&bed, r,
-				     hk_recv(bed.groups[r],
-					     bed_at(&bed, r, r ? 0 : (size_t)1 << 19), bytes / 8,
-					     HK_TYPE_UINT64, (r + bed.n - 1) % bed.n, &opts));
+					 hk_recv(bed.groups[r],
+						 bed_at(&bed, r, r ? 0 : (size_t)1 << 19),
+						 bytes / 8, HK_TYPE_UINT64, (r + bed.n - 1) % bed.n,
+						 &opts));
 			else
 				bed_must(&bed, r,
-				     hk_send(bed.groups[r], bed_at(&bed, r, 0), bytes / 8,
-					     HK_TYPE_UINT64, (r + 1) % bed.n, &opts));
+					 hk_send(bed.groups[r], bed_at(&bed, r, 0), bytes / 8,
+						 HK_TYPE_UINT64, (r + 1) % bed.n, &opts));
 		}
 		bed_wait(&bed);
 		bed_to_host(seen, bed.memory[0] + ((size_t)1 << 19), bytes);
@@ -174,13 +174,13 @@ TEST(batches_of_everything)
 			exchange_rank(&bed, &exchange, r, &opts);
 			opts.stream = turn == 2 ? more.streams[r] : bed.streams[r];
 			bed_must(&bed, r,
-			     hk_allreduce(bed.groups[r], bed_at(&more, r, place.in),
-					  bed_at(&more, r, place.out), op.want.count,
-					  HK_TYPE_FP32, HK_REDOP_SUM, &opts));
+				 hk_allreduce(bed.groups[r], bed_at(&more, r, place.in),
+					      bed_at(&more, r, place.out), op.want.count,
+					      HK_TYPE_FP32, HK_REDOP_SUM, &opts));
 			bed_must(&bed, r,
-			     hk_send(bed.groups[r], NULL, 0, HK_TYPE_FP32, (r + 1) % 4, &opts));
+				 hk_send(bed.groups[r], NULL, 0, HK_TYPE_FP32, (r + 1) % 4, &opts));
 			bed_must(&bed, r,
-			     hk_recv(bed.groups[r], NULL, 0, HK_TYPE_FP32, (r + 3) % 4, &opts));
+				 hk_recv(bed.groups[r], NULL, 0, HK_TYPE_FP32, (r + 3) % 4, &opts));
 			bed_must(&bed, r, hk_batch_end(bed.groups[r]));
 		}
 		bed_wait(&more);
@@ -208,10 +208,10 @@ TEST(many_messages)
 		bed_must(&bed, r, hk_batch_begin(bed.groups[r]));
 		for (uint32_t i = 0; i < 600; i++)
 			bed_must(&bed, r,
-			     r ? hk_recv(bed.groups[r], bed_at(&bed, r, i * 4), 1,
-					 HK_TYPE_UINT32, 0, &opts)
-			       : hk_send(bed.groups[r], bed_at(&bed, r, i * 4), 1,
-					 HK_TYPE_UINT32, 1, &opts));
+				 r ? hk_recv(bed.groups[r], bed_at(&bed, r, i * 4), 1,
+					     HK_TYPE_UINT32, 0, &opts)
+				   : hk_send(bed.groups[r], bed_at(&bed, r, i * 4), 1,
+					     HK_TYPE_UINT32, 1, &opts));
 		bed_must(&bed, r, hk_batch_end(bed.groups[r]));
 	}
 	bed_wait(&bed);
@@ -230,11 +230,11 @@ static void differ(uint64_t sent, uint64_t wanted, uint32_t tag, const char *sai
 	bed_open(&bed, 2, (size_t)1 << 20);
 	opts.stream = bed.streams[0];
 	bed_must(&bed, 0,
-	     hk_send(bed.groups[0], bed_at(&bed, 0, 0), sent, HK_TYPE_UINT8, 1, &opts));
+		 hk_send(bed.groups[0], bed_at(&bed, 0, 0), sent, HK_TYPE_UINT8, 1, &opts));
 	opts.stream = bed.streams[1];
 	opts.tag = tag;
 	bed_must(&bed, 1,
-	     hk_recv(bed.groups[1], bed_at(&bed, 1, 0), wanted, HK_TYPE_UINT8, 0, &opts));
+		 hk_recv(bed.groups[1], bed_at(&bed, 1, 0), wanted, HK_TYPE_UINT8, 0, &opts));
 	bed_wait(&bed);
 	CHECK_EQ(hk_recv(bed.groups[1], bed_at(&bed, 1, 0), 1, HK_TYPE_UINT8, 0, &opts),
 		 HK_EMISMATCH);
@@ -263,7 +263,7 @@ TEST(a_missing_rank_is_named)
 	opts.timeout_ns = 100 * 1000 * 1000;
 	opts.stream = bed.streams[0];
 	bed_must(&bed, 0,
-	     hk_send(bed.groups[0], bed_at(&bed, 0, 0), 500000, HK_TYPE_UINT8, 2, &opts));
+		 hk_send(bed.groups[0], bed_at(&bed, 0, 0), 500000, HK_TYPE_UINT8, 2, &opts));
 	bed_wait(&bed);
 	CHECK_EQ(hk_send(bed.groups[0], bed_at(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts),
 		 HK_ETIMEDOUT);
@@ -285,14 +285,13 @@ TEST(refusals)
 	CHECK_EQ(hk_send(bed.groups[0], host, 8, HK_TYPE_UINT8, 1, &opts), HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "send: to be used on a stream, and not device");
 	opts.request = &request;
-	CHECK_EQ(hk_recv(bed.groups[0], bed_at(&bed, 0, 0), 8, HK_TYPE_UINT8, 1, &opts),
-		 HK_EINVAL);
+	CHECK_EQ(hk_recv(bed.groups[0], bed_at(&bed, 0, 0), 8, HK_TYPE_UINT8, 1, &opts), HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "recv: calls on device memory are ordered");
 	opts.request = NULL;
 	bed_must(&bed, 0, hk_batch_begin(bed.groups[0]));
 	for (uint32_t i = 0; i < 1025; i++)
 		bed_must(&bed, 0,
-		     hk_send(bed.groups[0], bed_at(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts));
+			 hk_send(bed.groups[0], bed_at(&bed, 0, 0), 1, HK_TYPE_UINT8, 1, &opts));
 	CHECK_EQ(hk_batch_end(bed.groups[0]), HK_ELIMIT);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "1025 sends and receives");
 	/* Nothing was begun. */

@@ -39,22 +39,38 @@ static uint32_t least(uint64_t a, uint64_t b)
 	return (uint32_t)(a < b ? a : b);
 }
 
-/* Pieces are copied by who sends and by who receives; in place, only by who sends. */
-static void shape_blocks(uint64_t sent, uint64_t received, uint32_t blocks,
-			 struct hk__pair_call *call)
+/* Blocks' worth of a message: to send it, and to receive it. */
+static uint64_t order_worth(const struct hk__pair_order *order, const struct hk__pair_call *call)
 {
-	bool direct = call->mode & HK__PAIR_DIRECT;
-	uint32_t half = blocks / 2, receivers = direct && half > 1 ? half / 2 : half;
+	bool placed = (call->mode & HK__PAIR_DIRECT) && order->bytes > call->room_bytes;
 
-	call->nsend = least(sent, least(half, direct ? HK__PAIR_BLOCKS : HK__PAIR_CHANNELS));
-	call->nrecv = least(received, least(receivers, HK__PAIR_CHANNELS));
+	return placed && !order->sends ? 0 : order->bytes / PART_BYTES + 1;
+}
+
+/*
+ * Pieces are copied by who sends and by who receives; in place, only by who sends: who
+ * receives but waits, and would be in the way of those who share its multiprocessor.
+ */
+static void shape_blocks(const uint64_t worth[2], uint32_t blocks, struct hk__pair_call *call)
+{
+	bool direct = call->mode & HK__PAIR_DIRECT, sends = false, receives = false;
+	uint32_t half = blocks / 2;
+
+	for (uint32_t p = 0; p < call->n; p++) {
+		sends |= call->first[0][p] != HK__PAIR_END;
+		receives |= call->first[1][p] != HK__PAIR_END;
+	}
+	call->nsend = least(worth[0], least(half, direct ? HK__PAIR_BLOCKS : HK__PAIR_CHANNELS));
+	call->nrecv = least(worth[1], least(half, HK__PAIR_CHANNELS));
+	call->nsend = sends && !call->nsend ? 1 : call->nsend;
+	call->nrecv = receives && !call->nrecv ? 1 : call->nrecv;
 }
 
 void hk__pair_shape(const struct hk__pair_order *orders, uint32_t count, uint32_t blocks,
 		    struct hk__pair_call *call, struct hk__pair_op *ops_out)
 {
 	uint16_t last[2][HK__FLAT_RANKS];
-	uint64_t pieces[2] = { 0, 0 };
+	uint64_t worth[2] = { 0, 0 };
 
 	hk_assert(count <= HK__PAIR_MANY && blocks >= 2);
 	memset(call->first, 0xff, sizeof(call->first));
@@ -75,7 +91,7 @@ void hk__pair_shape(const struct hk__pair_order *orders, uint32_t count, uint32_
 						   .peer = (uint8_t)peer,
 						   .kind = (uint8_t)order->kind,
 						   .next = HK__PAIR_END };
-		pieces[way] += order->bytes / PART_BYTES + 1;
+		worth[way] += order_worth(order, call);
 	}
-	shape_blocks(pieces[0], pieces[1], blocks, call);
+	shape_blocks(worth, blocks, call);
 }

@@ -13,6 +13,9 @@
 #include "exec/device/interp.h"
 #include "exec/device/pair.h"
 
+#define PAIR_LOOKS 32u		/* in vain, until a block takes its time */
+#define PAIR_SHIFTED 2		/* vectors in flight of a thread */
+
 enum pair_look {
 	PAIR_OVER,		/* nothing is left */
 	PAIR_WAITS,
@@ -55,11 +58,15 @@ struct pair_self {
 /* ---- the machine ---- */
 
 #ifdef __CUDACC__
-DEV uint32_t pair_add(uint32_t *word)
+/* What was written before may be on another device. */
+DEV uint32_t pair_add(uint32_t *word, bool far)
 {
-	__threadfence_system();
+	if (far)
+		__threadfence_system();
+	else
+		__threadfence();
 	uint32_t before = atomicAdd(word, 1u);
-	__threadfence_system();
+	__threadfence();
 	return before;
 }
 
@@ -75,9 +82,16 @@ DEV void pair_store(uint32_t *word, uint32_t value)
 {
 	*(volatile uint32_t *)word = value;
 }
-#else
-DEV uint32_t pair_add(uint32_t *word)
+
+/* Others on the multiprocessor have more to do. */
+DEV void pair_rest(void)
 {
+	__nanosleep(64);
+}
+#else
+DEV uint32_t pair_add(uint32_t *word, bool far)
+{
+	(void)far;
 	return __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -89,6 +103,11 @@ DEV uint32_t pair_count(const uint32_t *word)
 DEV void pair_store(uint32_t *word, uint32_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+DEV void pair_rest(void)
+{
+	flat_pause();
 }
 #endif
 
@@ -230,7 +249,8 @@ DEV bool pair_give_up(struct pair_self *self)
 	const struct hk__pair_call *call = self->call;
 	bool aborted;
 
-	flat_pause();
+	if (self->vain > PAIR_LOOKS || WARP == 1)
+		pair_rest();
 	if (self->vain % 64)
 		return false;
 	if (pair_count(&self->head->broken))
@@ -452,19 +472,58 @@ DEV enum pair_look pair_look_recv(const struct pair_self *self, struct pair_walk
 
 /* ---- moving, all threads ---- */
 
+/*
+ * To vectors, from anywhere: words that hold what is wanted are put together. None is
+ * read that is not all within the message, and one before and one behind is.
+ */
+DEV_APART void pair_copy_shifted(struct flat_copying copying, uint64_t head, uint64_t count)
+{
+	const char *from = copying.operands[0].at + head;
+	struct flat_vec *to = (struct flat_vec *)(void *)(copying.operands[1].at + head);
+	uint32_t shift = (uint32_t)((uintptr_t)from % 4) * 8;
+	const uint32_t *words = (const uint32_t *)(const void *)(from - shift / 8);
+	uint64_t stride = copying.nthreads;
+	uint32_t held[PAIR_SHIFTED][5];
+
+	for (uint64_t i = copying.id; i < count; i += PAIR_SHIFTED * stride) {
+		UNROLL
+		for (uint32_t j = 0; j < PAIR_SHIFTED; j++) {
+			UNROLL
+			for (uint32_t k = 0; k < 5 && i + j * stride < count; k++)
+				held[j][k] = words[(i + j * stride) * 4 + k];
+		}
+		UNROLL
+		for (uint32_t j = 0; j < PAIR_SHIFTED && i + j * stride < count; j++) {
+			struct flat_vec vec;
+
+			UNROLL
+			for (uint32_t k = 0; k < 4; k++)
+				vec.word[k] = (uint32_t)(((uint64_t)held[j][k + 1] << 32 |
+							  held[j][k]) >>
+							 shift);
+			to[i + j * stride] = vec;
+		}
+	}
+}
+
 DEV void pair_copy(const struct pair_self *self, char *to, const char *from, uint64_t bytes)
 {
 	struct flat_operand operands[2] = { { (char *)(uintptr_t)from, 0, 0, 0, 0, 0 },
 					    { to, 0, 0, 0, 0, 0 } };
 	struct flat_copying copying = { operands, 1, self->id, self->nthreads };
-	uint64_t head = (16 - (uintptr_t)from % 16) % 16, whole = 0;
+	bool alike = ((uintptr_t)from - (uintptr_t)to) % 16 == 0;
+	uint64_t head = (16 - (uintptr_t)to % 16) % 16, whole = 0;
 
-	if (((uintptr_t)from - (uintptr_t)to) % 16 || bytes < head + 16)
-		head = bytes;
+	if (!alike && head < 4)
+		head += 16; /* a word before it is looked into */
+	if (bytes >= head + 32)
+		whole = (bytes - head - (alike ? 0 : 8)) / 16;
 	else
-		whole = (bytes - head) / 16;
-	if (whole)
+		head = bytes;
+	if (whole && alike)
 		flat_copy_vectors(copying, head, whole);
+	else if (whole)
+		pair_copy_shifted(copying, head, whole);
 	flat_copy_words(copying, 0, head);
 	flat_copy_words(copying, head + whole * 16, bytes);
 }
@@ -528,7 +587,8 @@ DEV void pair_move(const struct pair_self *self, uint32_t index)
 		pair_take(self, walk, peer, channel);
 	else {
 		(void)pair_add(&pair_peer(self, self->call->rank, peer)
-					->parts[pair_home(walk->message)][pair_turn(walk->message)]);
+					->parts[pair_home(walk->message)][pair_turn(walk->message)],
+			       pair_far(self));
 		walk->piece = 1;
 		walk->moved = 1;
 	}
@@ -595,7 +655,7 @@ DEV void pair_end(const struct pair_self *self)
 			at->slots[way][pair_channel(self, row)] = self->block->walks[i].slots;
 	}
 	if (self->id == 0)
-		last = pair_add(&self->head->out[way]) + 1 == self->nblocks;
+		last = pair_add(&self->head->out[way], false) + 1 == self->nblocks;
 	if (!flat_sync_or(last))
 		return;
 	for (uint32_t k = self->id; k < self->call->n; k += self->nthreads) {

@@ -31,8 +31,8 @@ static enum hk_status stream_after(const struct hk__cuda *cu, struct gpu_rank *r
 }
 
 /* The first stream begins after all of them have come here, and they go on after it. */
-static enum hk_status streams_join(struct hk__gpu *gpu, const struct hk__gpu_pairs *call,
-				   bool over, struct hk_why *why)
+static enum hk_status streams_join(struct hk__gpu *gpu, const struct hk__gpu_pairs *call, bool over,
+				   struct hk_why *why)
 {
 	struct gpu_rank *rank = &gpu->ranks[call->rank];
 	hk__cu_stream first = stream_of(rank, call, 0);

@@ -17,7 +17,7 @@
 #define NAME_MAX_BYTES 64
 
 static const struct kernel_family *const families[] = { &kernels_flat, &kernels_pair_few,
-						       &kernels_pair_many };
+							&kernels_pair_many };
 
 struct function {
 	char name[NAME_MAX_BYTES];
