@@ -54,8 +54,7 @@ static void *driver_load(const char *path)
 	return NULL;
 }
 
-/* The machine's, or the stand-in where it has none; HK_TEST_CUDA: real or stand-in. */
-static void *driver_find(void)
+void *bed_driver(void)
 {
 	const char *which = getenv("HK_TEST_CUDA");
 	void *library = NULL;
@@ -77,7 +76,7 @@ static void *driver_find(void)
 
 static void driver_open(void)
 {
-	void *library = driver_find();
+	void *library = bed_driver();
 	hk__cu_context context;
 	int device;
 

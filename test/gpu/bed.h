@@ -27,6 +27,7 @@ struct bed {
  * is no GPU, or no code for one.
  */
 bool bed_is_standin(void);
+void *bed_driver(void);		/* loaded, and initialised */
 void bed_open(struct bed *bed, uint32_t n, size_t bytes);
 /* Ranks by turns on so many GPUs; skips the test where there are fewer. */
 void bed_open_on(struct bed *bed, uint32_t n, size_t bytes, int devices);
