@@ -327,7 +327,8 @@ static enum hk_status rank_begin(struct hk__gpu *gpu, struct gpu_unit *unit, uin
 	if (status == HK_OK)
 		status = rank_streams(gpu, &gpu->ranks[rank], why);
 	hk__unit_leave(gpu, &visit);
-	for (uint32_t r = 0; r < gpu->spec.n && !gpu->spec.apart; r++)
+	/* Once: who has joined reads them without the lock. */
+	for (uint32_t r = 0; r < gpu->spec.n && !gpu->spec.apart && !unit->ranks; r++)
 		unit->segments[r] = gpu->segments + r * gpu->segment_bytes;
 	return status;
 }
