@@ -242,21 +242,19 @@ static ncclResult_t pairs_self(struct ncclComm *comm, struct hk__nccl_op *ops, s
 	return result;
 }
 
-/* Those of one kind of memory, and one stream where it is the device's. */
+/* Those of one kind of memory: whatever their streams, all of them go together. */
 static ncclResult_t pairs_batch(const struct hk__nccl_op *like, struct hk__nccl_op *ops,
 				size_t count)
 {
 	struct ncclComm *comm = like->comm;
 	bool device = like->device;
-	void *stream = like->stream;
 	const char *name = hk__nccl_op_name(like->kind);
 	enum hk_status status = hk_batch_begin(comm->group);
 
 	for (size_t i = 0; status == HK_OK && i < count; i++) {
 		struct hk__nccl_op *op = &ops[i];
 
-		if (op->comm != comm || op->done || !op_is_pair(op) || op->device != device ||
-		    (device && op->stream != stream))
+		if (op->comm != comm || op->done || !op_is_pair(op) || op->device != device)
 			continue;
 		op->done = true;
 		status = op_call(op);
