@@ -171,7 +171,7 @@ static ncclResult_t op_go(struct hk__nccl_op *op, ncclDataType_t type, ncclRedOp
 {
 	const char *name = hk__nccl_op_name(op->kind);
 	ncclResult_t result = hk__nccl_comm_check(op->comm, name);
-	bool noted;
+	bool noted = false;
 
 	if (result != ncclSuccess)
 		return result;

@@ -273,7 +273,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result)
 }
 HK__NCCL_TWIN(CommGetAsyncError);
 
-static ncclResult_t comm_ask(const ncclComm_t comm, const int *value, const char *what)
+static ncclResult_t comm_ask(ncclComm_t comm, const int *value, const char *what)
 {
 	if (!hk__nccl_comm_is(comm) || !value)
 		return hk__nccl_fail(ncclInvalidArgument, "%s: %s", what,
@@ -283,7 +283,7 @@ static ncclResult_t comm_ask(const ncclComm_t comm, const int *value, const char
 	return ncclSuccess;
 }
 
-ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
+ncclResult_t ncclCommCount(ncclComm_t comm, int *count)
 {
 	ncclResult_t result = comm_ask(comm, count, "ncclCommCount");
 
@@ -293,7 +293,7 @@ ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
 }
 HK__NCCL_TWIN(CommCount);
 
-ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *device)
 {
 	ncclResult_t result = comm_ask(comm, device, "ncclCommCuDevice");
 
@@ -303,7 +303,7 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device)
 }
 HK__NCCL_TWIN(CommCuDevice);
 
-ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank)
 {
 	ncclResult_t result = comm_ask(comm, rank, "ncclCommUserRank");
 

@@ -123,7 +123,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
 	hk__nccl_jobs_drop(taken.jobs);
 	if (result == ncclSuccess)
 		result = hk__nccl_simulate(taken.ops, taken.count, &time);
-	if (result == ncclSuccess)
+	if (result == ncclSuccess && info)
 		info->estimatedTime = time;
 	free(taken.ops);
 	return result;

@@ -126,7 +126,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
 	(void)hk__nccl_env();
 	if (!comms || n < 1)
 		return said(hk__nccl_fail(ncclInvalidArgument, "ncclCommInitAll: %d ranks", n));
-	memset(comms, 0, (size_t)n * sizeof(*comms));
+	for (int i = 0; i < n; i++)
+		comms[i] = NULL;
 	ncclResult_t result = hk__nccl_meet_open(&id);
 	if (result == ncclSuccess)
 		result = init_all_jobs(comms, n, devices, &jobs);
@@ -201,7 +202,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newc
 HK__NCCL_TWIN(CommSplit);
 
 static ncclResult_t shrink_check(const struct ncclComm *parent, const int *exclude, int nexclude,
-				 const ncclComm_t *comm_out, int flags)
+				 ncclComm_t *comm_out, int flags)
 {
 	if (!comm_out || nexclude < 1 || nexclude >= parent->nranks || !exclude ||
 	    (flags & ~NCCL_SHRINK_ABORT))

@@ -89,7 +89,7 @@ bool hk__nccl_capturing(void *stream);
 /* The context that is current, or device 0's; NULL: no GPU is used. */
 void *hk__nccl_context(int *device_out);
 /* The primary context of a device. */
-ncclResult_t hk__nccl_context_of(int device, void **context_out);
+ncclResult_t hk__nccl_context_of(int ordinal, void **context_out);
 /* Makes a context current until leave; NULL: nothing. */
 void hk__nccl_enter(void *context);
 void hk__nccl_leave(void *context);
@@ -104,10 +104,10 @@ struct hk__nccl_place {
 };
 ncclResult_t hk__nccl_meet_open(ncclUniqueId *id_out);
 /* Until `stop` is set, or the time is up. */
-ncclResult_t hk__nccl_meet_join(const ncclUniqueId *id, int rank, int nranks,
-				const _Atomic bool *stop, struct hk__nccl_place *place_out);
+ncclResult_t hk__nccl_meet_join(const ncclUniqueId *given, int rank, int nranks,
+				const _Atomic bool *stop, struct hk__nccl_place *place);
 /* Rank 0 of a new group that needs no meeting: an address and a key to hand on. */
-ncclResult_t hk__nccl_place_make(struct hk__nccl_place *place_out);
+ncclResult_t hk__nccl_place_make(struct hk__nccl_place *place);
 void hk__nccl_place_close(struct hk__nccl_place *place);
 
 /* ---- iface.c ---- */

@@ -268,7 +268,8 @@ static ncclResult_t finalize(struct ncclComm *comm)
 
 ncclResult_t hk__nccl_job_perform(struct hk__nccl_job *job)
 {
-	void *context = job->comm ? job->comm->context : job->parent->context;
+	/* Of a split without a color there is no communicator. */
+	void *context = job->kind == HK__NCCL_SPLIT ? job->parent->context : job->comm->context;
 	ncclResult_t result = ncclInternalError;
 
 	hk__nccl_enter(context);

@@ -99,7 +99,7 @@ ncclResult_t hk__nccl_place_make(struct hk__nccl_place *place)
 	place_key(key, place);
 	place->held = socket_bind(own, place->address);
 	if (place->held < 0)
-		return hk__nccl_fail(ncclSystemError, "no port at %s: %s", own, strerror(errno));
+		return hk__nccl_fail(ncclSystemError, "no port at %s: %m", own);
 	return ncclSuccess;
 }
 
@@ -143,8 +143,7 @@ ncclResult_t hk__nccl_meet_open(ncclUniqueId *id_out)
 		int fd = socket_bind(own, id.place);
 		if (fd < 0 || listen(fd, 4096) != 0)
 			result = hk__nccl_fail(ncclSystemError,
-					       "ncclGetUniqueId: cannot listen at %s: %s", own,
-					       strerror(errno));
+					       "ncclGetUniqueId: cannot listen at %s: %m", own);
 		else
 			result = meet_host(fd, id.key);
 		if (result != ncclSuccess && fd >= 0)
@@ -241,8 +240,7 @@ static ncclResult_t meet_talk(int fd, const struct meet_id *id, struct meet_hell
 	hello->word = MEET_WORD;
 	randombytes_buf(hello->nonce, sizeof(hello->nonce));
 	if (hello->rank == 0 && !leader_place(fd, place))
-		return hk__nccl_fail(ncclSystemError, "rank 0: no port to listen at: %s",
-				     strerror(errno));
+		return hk__nccl_fail(ncclSystemError, "rank 0: no port to listen at: %m");
 	if (hello->rank == 0)
 		memcpy(hello->address, place->address, sizeof(hello->address));
 	if (!read_all(fd, nonce, sizeof(nonce), patience))
@@ -295,9 +293,9 @@ ncclResult_t hk__nccl_meet_join(const ncclUniqueId *given, int rank, int nranks,
 	int fd = meet_connect(id.place, &patience);
 	if (fd < 0)
 		return hk__nccl_fail(ncclRemoteError,
-				     "rank %d: cannot reach the meeting at %s: %s; is the process "
+				     "rank %d: cannot reach the meeting at %s: %m; is the process "
 				     "that made the id still there?",
-				     rank, id.place, strerror(errno));
+				     rank, id.place);
 	ncclResult_t result = meet_talk(fd, &id, &hello, &patience, place);
 	close(fd);
 	if (result != ncclSuccess)

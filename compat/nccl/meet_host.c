@@ -224,7 +224,7 @@ static void *host_run(void *ctx)
 	size_t room = 0;
 
 	while (host->nranks == 0 || host->answered < host->nranks) {
-		if (host->count + 1 > room) {
+		if (!polls || host->count + 1 > room) {
 			struct pollfd *more = realloc(polls, 2 * (host->count + 1) * sizeof(*more));
 
 			if (!more)

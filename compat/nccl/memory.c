@@ -47,7 +47,7 @@ HK__NCCL_TWIN(MemFree);
 
 static char registered; /* what handles point to */
 
-static ncclResult_t check(const ncclComm_t comm, const void *at, size_t size, const void *handle,
+static ncclResult_t check(ncclComm_t comm, const void *at, size_t size, const void *handle,
 			  const char *what)
 {
 	if (!hk__nccl_comm_is(comm) || !at || size == 0 || !handle)
@@ -57,7 +57,7 @@ static ncclResult_t check(const ncclComm_t comm, const void *at, size_t size, co
 	return ncclSuccess;
 }
 
-ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t size, void **handle)
+ncclResult_t ncclCommRegister(ncclComm_t comm, void *at, size_t size, void **handle)
 {
 	ncclResult_t result = check(comm, at, size, handle, "ncclCommRegister");
 
@@ -67,7 +67,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *at, size_t size, void
 }
 HK__NCCL_TWIN(CommRegister);
 
-ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle)
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle)
 {
 	if (!hk__nccl_comm_is(comm) || (handle && handle != &registered))
 		return hk__nccl_fail(ncclInvalidArgument,

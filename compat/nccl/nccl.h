@@ -179,11 +179,11 @@ struct ncclLLA2AHandle;
 	X(const char *, GetLastError, (ncclComm_t comm)) \
 	X(void, ResetDebugInit, (void)) \
 	X(ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *result)) \
-	X(ncclResult_t, CommCount, (const ncclComm_t comm, int *count)) \
-	X(ncclResult_t, CommCuDevice, (const ncclComm_t comm, int *device)) \
-	X(ncclResult_t, CommUserRank, (const ncclComm_t comm, int *rank)) \
-	X(ncclResult_t, CommRegister, (const ncclComm_t comm, void *at, size_t size, void **handle)) \
-	X(ncclResult_t, CommDeregister, (const ncclComm_t comm, void *handle)) \
+	X(ncclResult_t, CommCount, (ncclComm_t comm, int *count)) \
+	X(ncclResult_t, CommCuDevice, (ncclComm_t comm, int *device)) \
+	X(ncclResult_t, CommUserRank, (ncclComm_t comm, int *rank)) \
+	X(ncclResult_t, CommRegister, (ncclComm_t comm, void *at, size_t size, void **handle)) \
+	X(ncclResult_t, CommDeregister, (ncclComm_t comm, void *handle)) \
 	X(ncclResult_t, CommWindowRegister, (ncclComm_t comm, void *at, size_t size, \
 					     ncclWindow_t *window, int flags)) \
 	X(ncclResult_t, CommWindowDeregister, (ncclComm_t comm, ncclWindow_t window)) \

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define WAIT_SLICE_NS UINT64_C(20000000) /* until an abort is seen */
-#define STREAM_LEGACY ((void *)(uintptr_t)1)
 #define EVENT_NO_TIMING 2
 
 const char *hk__nccl_op_name(enum hk__nccl_op_kind kind)
@@ -115,6 +114,12 @@ static ncclResult_t op_ready(struct hk__nccl_op *op)
 
 /* ---- a call ---- */
 
+/* What NULL means, by its name: a call without a stream would be one on host memory. */
+static void *stream_legacy(void)
+{
+	return (void *)(uintptr_t)1; /* NOLINT(performance-no-int-to-ptr) */
+}
+
 static struct hk_opts op_opts(struct hk__nccl_op *op)
 {
 	struct hk_opts opts = HK_OPTS_INIT;
@@ -125,7 +130,7 @@ static struct hk_opts op_opts(struct hk__nccl_op *op)
 	if (op->redop == HK_REDOP_PREMULSUM)
 		opts.factor = &op->made.factor;
 	if (op->device)
-		opts.stream = op->stream ? op->stream : STREAM_LEGACY;
+		opts.stream = op->stream ? op->stream : stream_legacy();
 	else
 		opts.request = &op->request;
 	return opts;

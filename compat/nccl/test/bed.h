@@ -39,6 +39,9 @@ struct bed_memory {
 };
 /* The thread that calls it has the device's context from then on. */
 void bed_memory_open(struct bed_memory *memory, bool device);
+/* On another device; and how many there are. */
+void bed_memory_open_on(struct bed_memory *memory, int ordinal);
+int bed_devices(void);
 void bed_memory_close(struct bed_memory *memory);
 void *bed_alloc(const struct bed_memory *memory, size_t bytes);
 void bed_free(const struct bed_memory *memory, void *at);

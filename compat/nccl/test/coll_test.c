@@ -394,6 +394,43 @@ TEST(device_one_thread)
 	all_run(true);
 }
 
+/* A device for each rank, all by one thread. */
+TEST(devices_of_one_thread)
+{
+	struct bed_memory memory[2];
+	ncclComm_t comms[2];
+	float *at[2], sum = 0;
+	int device;
+
+	CHECK_EQ(setenv("HK_STANDIN_DEVICES", "2", 1), 0);
+	if (bed_devices() < 2)
+		SKIP("one GPU");
+	for (int r = 0; r < 2; r++) {
+		bed_memory_open_on(&memory[r], r);
+		float x = (float)(r + 1);
+
+		at[r] = bed_alloc(&memory[r], sizeof(x));
+		bed_write(&memory[r], at[r], &x, sizeof(x));
+	}
+	NCCL(ncclCommInitAll(comms, 2, NULL));
+	for (int k = 0; k < 3; k++) {
+		NCCL(ncclGroupStart());
+		for (int r = 0; r < 2; r++)
+			NCCL(ncclAllReduce(at[r], at[r], 1, ncclFloat, ncclSum, comms[r],
+					   memory[r].stream));
+		NCCL(ncclGroupEnd());
+	}
+	for (int r = 0; r < 2; r++) {
+		bed_read(&memory[r], &sum, at[r], sizeof(sum));
+		CHECK(sum == 12);
+		NCCL(ncclCommCuDevice(comms[r], &device));
+		CHECK_EQ(device, r);
+		NCCL(ncclCommDestroy(comms[r]));
+		bed_free(&memory[r], at[r]);
+		bed_memory_close(&memory[r]);
+	}
+}
+
 /* ---- graphs ---- */
 
 static void graph_rank(struct bed_rank *rank)

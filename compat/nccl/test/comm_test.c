@@ -347,6 +347,83 @@ TEST(abort_processes)
 	bed_processes(2, abort_rank, NULL);
 }
 
+/* What waits on the device ends as well. */
+static void abort_device_rank(struct bed_rank *rank)
+{
+	struct bed_memory memory;
+	ncclComm_t comm;
+	float x = 1, sum = 0;
+
+	bed_memory_open(&memory, true);
+	void *at = bed_alloc(&memory, sizeof(x));
+	bed_write(&memory, at, &x, sizeof(x));
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	NCCL(ncclAllReduce(at, at, 1, ncclFloat, ncclSum, comm, memory.stream));
+	bed_read(&memory, &sum, at, sizeof(sum));
+	CHECK(sum == (float)rank->n);
+	if (rank->rank == 0) {
+		NCCL(ncclAllReduce(at, at, 1, ncclFloat, ncclSum, comm, memory.stream));
+		usleep(100000);
+		NCCL(ncclCommAbort(comm));
+		bed_read(&memory, &sum, at, sizeof(sum)); /* the stream has passed it */
+	} else {
+		ncclResult_t state = ncclSuccess;
+
+		for (int i = 0; state == ncclSuccess && i < 30000; i++) {
+			usleep(1000);
+			NCCL(ncclCommGetAsyncError(comm, &state));
+		}
+		CHECK_EQ(state, ncclRemoteError);
+		NCCL(ncclCommAbort(comm));
+	}
+	bed_free(&memory, at);
+	bed_memory_close(&memory);
+}
+
+TEST(device_abort_processes)
+{
+	bed_processes(2, abort_device_rank, NULL);
+}
+
+TEST(device_abort_threads)
+{
+	bed_threads(2, abort_device_rank, NULL);
+}
+
+/* A split of ranks on a device, and memory by the library. */
+static void split_device_rank(struct bed_rank *rank)
+{
+	struct bed_memory memory;
+	ncclComm_t comm, part;
+	int x = rank->rank, sum = -1, count;
+	void *at;
+
+	bed_memory_open(&memory, true);
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	NCCL(ncclMemAlloc(&at, sizeof(x)));
+	NCCL(ncclCommSplit(comm, rank->rank % 2, 0, &part, NULL));
+	NCCL(ncclCommDestroy(comm));
+	bed_write(&memory, at, &x, sizeof(x));
+	NCCL(ncclAllReduce(at, at, 1, ncclInt, ncclSum, part, memory.stream));
+	bed_read(&memory, &sum, at, sizeof(sum));
+	NCCL(ncclCommCount(part, &count));
+	CHECK_EQ(sum, count * (rank->rank % 2) + count * (count - 1));
+	NCCL(ncclCommFinalize(part));
+	NCCL(ncclCommDestroy(part));
+	NCCL(ncclMemFree(at));
+	bed_memory_close(&memory);
+}
+
+TEST(device_split_processes)
+{
+	bed_processes(4, split_device_rank, NULL);
+}
+
+TEST(device_split_threads)
+{
+	bed_threads(4, split_device_rank, NULL);
+}
+
 static void revoke_rank(struct bed_rank *rank)
 {
 	ncclComm_t comm;

@@ -12,6 +12,7 @@ typedef unsigned long long cu_ptr;
 
 static struct {
 	int (*init)(unsigned flags);
+	int (*count)(int *count);
 	int (*device)(int *device, int ordinal);
 	int (*primary)(void **context, int device);
 	int (*current)(void *context);
@@ -70,6 +71,7 @@ static void driver_load(void)
 		library = driver_try(STANDIN);
 	if (!library)
 		SKIP("no CUDA driver, or no GPU");
+	find(library, "cuDeviceGetCount", &cu.count);
 	find(library, "cuDeviceGet", &cu.device);
 	find(library, "cuDevicePrimaryCtxRetain", &cu.primary);
 	find(library, "cuCtxSetCurrent", &cu.current);
@@ -88,20 +90,35 @@ static void driver_load(void)
 	find(library, "cuGraphDestroy", &cu.graph_free);
 }
 
-void bed_memory_open(struct bed_memory *memory, bool device)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	void *context;
-	int ordinal;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	*memory = (struct bed_memory){ .device = device };
-	if (!device)
-		return;
+int bed_devices(void)
+{
+	int count = 0;
+
 	pthread_once(&once, driver_load);
-	CU(cu.device(&ordinal, 0));
-	CU(cu.primary(&context, ordinal));
+	CU(cu.count(&count));
+	return count;
+}
+
+void bed_memory_open_on(struct bed_memory *memory, int ordinal)
+{
+	void *context;
+	int device;
+
+	pthread_once(&once, driver_load);
+	*memory = (struct bed_memory){ .device = true };
+	CU(cu.device(&device, ordinal));
+	CU(cu.primary(&context, device));
 	CU(cu.current(context));
 	CU(cu.stream(&memory->stream, STREAM_NON_BLOCKING));
+}
+
+void bed_memory_open(struct bed_memory *memory, bool device)
+{
+	*memory = (struct bed_memory){ .device = false };
+	if (device)
+		bed_memory_open_on(memory, 0);
 }
 
 void bed_memory_close(struct bed_memory *memory)
