@@ -39,6 +39,7 @@ enum {
 	HK__CU_HOST_PORTABLE = 1,
 	HK__CU_HOST_DEVICEMAP = 2,
 	HK__CU_STREAM_NON_BLOCKING = 1,
+	HK__CU_WORD_GEQ = 0,
 	HK__CU_EVENT_NO_TIMING = 2,
 	HK__CU_CAPTURE_RELAXED = 2,
 	HK__CU_FUNC_DYNAMIC_SHARED = 8,
@@ -78,17 +79,30 @@ enum {
 	X(ipc_close,      "cuIpcCloseMemHandle",            (hk__cu_ptr at)) \
 	X(alloc_host,     "cuMemHostAlloc",                 (void **at, size_t bytes, unsigned flags)) \
 	X(free_host,      "cuMemFreeHost",                  (void *at)) \
+	X(host_register,  "cuMemHostRegister_v2",           (void *at, size_t bytes, unsigned flags)) \
+	X(host_forget,    "cuMemHostUnregister",            (void *at)) \
 	X(host_pointer,   "cuMemHostGetDevicePointer_v2",   (hk__cu_ptr *at, void *host, \
 							     unsigned flags)) \
 	X(set,            "cuMemsetD8Async",                (hk__cu_ptr at, unsigned char byte, \
 							     size_t bytes, hk__cu_stream stream)) \
 	X(to_device,      "cuMemcpyHtoDAsync_v2",           (hk__cu_ptr to, const void *from, \
 							     size_t bytes, hk__cu_stream stream)) \
+	X(to_host,        "cuMemcpyDtoHAsync_v2",           (void *to, hk__cu_ptr from, \
+							     size_t bytes, hk__cu_stream stream)) \
 	X(stream,         "cuStreamCreate",                 (hk__cu_stream *stream, unsigned flags)) \
+	X(stream_ranked,  "cuStreamCreateWithPriority",     (hk__cu_stream *stream, unsigned flags, \
+							     int priority)) \
+	X(priorities,     "cuCtxGetStreamPriorityRange",    (int *least, int *greatest)) \
 	X(stream_free,    "cuStreamDestroy_v2",             (hk__cu_stream stream)) \
 	X(stream_wait,    "cuStreamSynchronize",            (hk__cu_stream stream)) \
 	X(stream_context, "cuStreamGetCtx",                 (hk__cu_stream stream, \
 							     hk__cu_context *context)) \
+	X(word_write,     "cuStreamWriteValue32_v2",        (hk__cu_stream stream, hk__cu_ptr at, \
+							     uint32_t value, unsigned flags)) \
+	X(word_await,     "cuStreamWaitValue32_v2",         (hk__cu_stream stream, hk__cu_ptr at, \
+							     uint32_t value, unsigned flags)) \
+	X(host_call,      "cuLaunchHostFunc",               (hk__cu_stream stream, \
+							     void (*run)(void *ctx), void *ctx)) \
 	X(capturing,      "cuStreamIsCapturing",            (hk__cu_stream stream, int *status)) \
 	X(capture_mode,   "cuThreadExchangeStreamCaptureMode", (int *mode)) \
 	X(event,          "cuEventCreate",                  (hk__cu_event *event, unsigned flags)) \
