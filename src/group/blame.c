@@ -46,7 +46,9 @@ uint32_t hk__blame_of(const struct hk_request *request)
 	uint64_t good_ns = request->timeout_ns / SHARES * GOOD_SHARES + 3 * world->watch_ns;
 	uint32_t ranks[AWAITED_MAX], count = 0, blamed = HK_NONE;
 
-	if (request->transfers)
+	if (request->held)
+		count = 0; /* a stream of this rank */
+	else if (request->transfers)
 		ranks[count++] = request->peer;
 	else if (request->program)
 		count = hk__program_waits(request->program, ranks, AWAITED_MAX);

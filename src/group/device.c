@@ -8,6 +8,7 @@
 
 #include "exec/device/device.h"
 #include "gpu/cuda.h"
+#include "group/staged.h"
 
 #include <string.h>
 
@@ -132,8 +133,7 @@ static enum hk_status request_plan(struct hk_group *group, const struct hk_reque
 	return status;
 }
 
-/* The GPU of a call without memory: that of its stream, or the current one. */
-static int stream_ordinal(hk__cu_stream stream)
+int hk__group_ordinal(void *stream)
 {
 	const struct hk__cuda *cu = hk__cuda_get();
 	hk__cu_context context;
@@ -149,12 +149,8 @@ static int stream_ordinal(hk__cu_stream stream)
 	return ordinal;
 }
 
-/*
- * The group's ranks reach each other, as far as they do; by its first call, if need be.
- * ordinal is -1 where the call has no memory.
- */
-static enum hk_status request_open(struct hk_group *group, const struct hk_request *request,
-				   const struct hk_opts *opts, int ordinal)
+enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
+				      const struct hk_opts *opts, int ordinal)
 {
 	const char *name = hk__request_name(request);
 	enum hk_status status = HK_OK;
@@ -164,7 +160,7 @@ static enum hk_status request_open(struct hk_group *group, const struct hk_reque
 					name);
 	if (!group->device && hk__group_gpu_path(group) != HK__GPU_STAGED)
 		status = hk__group_device_open(group,
-					       ordinal < 0 ? stream_ordinal(opts->stream) : ordinal,
+					       ordinal < 0 ? hk__group_ordinal(opts->stream) : ordinal,
 					       request->timeout_ns);
 	if (status != HK_OK || hk__group_gpu_path(group) == HK__GPU_STAGED || ordinal < 0)
 		return status;
@@ -174,19 +170,6 @@ static enum hk_status request_open(struct hk_group *group, const struct hk_reque
 					"%s: memory of GPU %d, but rank %u began on GPU %d", name,
 					ordinal, group->rank, own);
 	return HK_OK;
-}
-
-enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
-				      const struct hk_opts *opts, int ordinal)
-{
-	enum hk_status status = request_open(group, request, opts, ordinal);
-
-	if (status == HK_OK && hk__group_gpu_path(group) == HK__GPU_STAGED)
-		return hk__group_refuse(group, HK_EINVAL,
-					"%s: device memory works among ranks of one host, which "
-					"have the GPU's driver loaded when they make their group",
-					hk__request_name(request));
-	return status;
 }
 
 enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_request *request,
@@ -212,6 +195,8 @@ enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_req
 		return hk__group_device_alltoallv(group, request, opts);
 	if (status == HK_OK)
 		status = hk__group_device_ready(group, request, opts, ordinal);
+	if (status == HK_OK && hk__group_gpu_path(group) == HK__GPU_STAGED)
+		return hk__staged_call(group, request, opts);
 	if (status == HK_OK)
 		status = request_plan(group, request, &call);
 	if (status == HK_OK)

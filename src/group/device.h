@@ -25,6 +25,8 @@ bool hk__group_on_device(const void *in, const void *out);
 /* The call, enqueued; HK_OK before it has begun. Fails with what failed before. */
 enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_request *request,
 				     const struct hk_opts *opts);
+/* The GPU of a call without memory: that of its stream, or the current one. */
+int hk__group_ordinal(void *stream);
 
 /* ---- domain.c: what ranks of this process share of a group on devices ---- */
 
@@ -41,7 +43,10 @@ enum hk_status hk__group_device_open(struct hk_group *group, int ordinal, uint64
 void hk__group_device_finish(struct hk_group *group);
 /* Whether something has failed there meanwhile. */
 enum hk_status hk__group_device_look(struct hk_group *group);
-/* And whether ranks reach each other, so that it may launch; -1: memory of no GPU. */
+/*
+ * Ranks reach each other, as far as they do, by this call if need be: it may launch,
+ * or the group is staged: look again. ordinal -1: the call has no memory.
+ */
 enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
 				      const struct hk_opts *opts, int ordinal);
 

@@ -10,6 +10,7 @@
 
 #include "exec/device/device.h"
 #include "gpu/cuda.h"
+#include "group/staged.h"
 
 /* ---- what has failed meanwhile ---- */
 
@@ -164,6 +165,9 @@ static enum hk_status request_run(struct hk_group *group, const struct hk_reques
 
 	if (status != HK_OK)
 		return status;
+	if (hk__group_gpu_path(group) == HK__GPU_STAGED)
+		return request->transfers ? hk__staged_transfer(group, request, opts, false)
+					  : hk__staged_call(group, request, opts);
 	pairs_init(&pairs, group);
 	status = pairs_add_request(&pairs, group, request);
 	if (status == HK_OK)
@@ -237,7 +241,12 @@ static enum hk_status batch_begin(struct hk_group *group, const struct hk_reques
 		return hk__group_device_call(group, request, &opts);
 	enum hk_status status =
 		hk__group_device_ready(group, request, &opts, request_ordinal(request));
-	return status == HK_OK ? pairs_add_request(pairs, group, request) : status;
+	if (status != HK_OK)
+		return status;
+	if (hk__group_gpu_path(group) == HK__GPU_STAGED)
+		return request->transfers ? hk__staged_transfer(group, request, &opts, true)
+					  : hk__staged_call(group, request, &opts);
+	return pairs_add_request(pairs, group, request);
 }
 
 /* The batch's requests on device memory, in order; the others stay. */
@@ -280,5 +289,7 @@ enum hk_status hk__group_device_batch(struct hk_group *group)
 	if (status == HK_OK && pairs.orders.count)
 		status = pairs_run(&pairs, group);
 	pairs_fini(&pairs);
-	return status;
+	/* Whatever has begun is waited for. */
+	enum hk_status waited = hk__staged_batch_end(group);
+	return status == HK_OK ? waited : status;
 }

@@ -4,6 +4,7 @@
 #include "group/recorder.h"
 
 #include "group/device.h"
+#include "group/staged.h"
 
 #include "gpu/cuda.h"
 
@@ -71,6 +72,7 @@ void hk__group_destroy(struct hk_group *group)
 	const struct hk_alloc *alloc = group->alloc;
 
 	hk__world_run(world, group_fini, group);
+	hk__staged_free(group);
 	hk__group_device_free(group);
 	hk_fabric_free(group->fabric);
 	hk__mem_free(alloc, group->ranks, group->n, sizeof(uint32_t));
@@ -547,6 +549,7 @@ void hk_group_free(struct hk_group *group)
 		return;
 	hk__batch_drop(group);
 	hk__group_device_finish(group);
+	hk__staged_settle(group);
 	/* So that nobody's last messages are cut off. */
 	if (hk__group_failed(group) == HK_OK && group->n > 1 && hk_barrier(group, NULL) == HK_OK &&
 	    hk__group_device_unlink(group))

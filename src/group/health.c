@@ -508,7 +508,7 @@ static bool request_waits_for_left(const struct hk_request *request, uint32_t *r
 	const struct hk_group *group = request->group;
 	uint32_t ranks[8], count = 0;
 
-	if (request->transfers)
+	if (request->transfers && !request->held)
 		ranks[count++] = request->peer;
 	else if (request->program)
 		count = hk__program_waits(request->program, ranks, 8);

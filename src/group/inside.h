@@ -54,6 +54,13 @@ struct hk__commons {
 	struct hk_fabric *like;		/* as a world's */
 };
 
+/* What messages between devices (staged.h) wait for, as far as nets do not tell. */
+enum hk__copies {
+	HK__COPIES_NONE,
+	HK__COPIES_AWAITED,		/* another rank */
+	HK__COPIES_RUN			/* a device */
+};
+
 struct hk__world {
 	const struct hk_alloc *alloc;
 	uint32_t rank;
@@ -96,6 +103,7 @@ struct hk__world {
 	pthread_mutex_t lock;
 	pthread_cond_t over;		/* some request, or job, is over */
 	struct hk__job *jobs;
+	enum hk__copies copies;
 };
 
 /* Something to be done by whoever touches nets. */
@@ -138,6 +146,8 @@ void hk__world_unref(struct hk__world *world);
 /* Takes what a net has to say about its last failure; "" if nothing. */
 void hk__world_why(struct hk__world *world, struct hk_why *why_out);
 size_t hk__world_segment_bytes(void);
+/* Shared memory of a rank that begins as zeroes, for staged_ring.c; NULL: not reached. */
+void *hk__world_rings(struct hk__world *world, uint32_t rank, size_t *bytes_out);
 /* Where a rank of the world is, for messages: "this host", or its address. */
 void hk__world_where(const struct hk__world *world, uint32_t rank, char *text_out, size_t size);
 
@@ -188,6 +198,8 @@ struct hk_request {
 	uint64_t timeout_ns;
 	uint64_t deadline;		/* 0: no clock was read yet */
 	int fd;				/* -1: nobody asked */
+	struct hk__staged *staged;	/* staged.c's; NULL: of memory of the host */
+	bool held;			/* until a stream has come to it */
 
 	bool on_device;			/* noted by a batch; never queued */
 	void *stream;			/* of it */
@@ -323,6 +335,7 @@ struct hk_group {
 
 	enum hk__gpu_path gpu_path;	/* of calls on device memory */
 	struct hk__gpu_share *device;	/* device.c's; NULL: no call was on device memory */
+	struct hk__staging *staging;	/* staged.c's; NULL: no such call */
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;
 };

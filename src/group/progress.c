@@ -6,6 +6,7 @@
 #include "group/recorder.h"
 
 #include "group/device.h"
+#include "group/staged.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,6 +31,8 @@ static void request_over(struct hk_request *request, enum hk_status status)
 	request->queued = false;
 	if (request->fd >= 0)
 		(void)!write(request->fd, &one, sizeof(one)); /* a full one is readable too */
+	if (request->staged)
+		hk__staged_over(request); /* may be somebody else's request from here on */
 }
 
 static void queue_fail(struct hk_request **head, struct hk_request **tail, enum hk_status status)
@@ -279,6 +282,9 @@ static void group_poll_collectives(struct hk_group *group, bool *moved)
 {
 	while (group->head) {
 		struct hk_request *request = group->head;
+
+		if (request->held && !hk__staged_begun(request))
+			return;
 		enum hk_status status = collective_poll(request, moved);
 
 		if (status == HK_INPROGRESS)
@@ -300,6 +306,8 @@ static enum hk_status transfer_poll(struct hk_request *request, bool *moved)
 	struct hk_group *group = request->group;
 	struct hk_chan *chan = request->transfer.chan;
 
+	if (request->staged)
+		return hk__staged_poll(request, moved);
 	if (!chan) {
 		enum hk_status status =
 			hk__chans_get(&group->chans, request->transfer.sends, request->peer,

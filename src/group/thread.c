@@ -6,6 +6,7 @@
  */
 #include "group/recorder.h"
 
+#include <sched.h>
 #include <signal.h>
 
 void hk__world_lock(struct hk__world *world)
@@ -36,6 +37,8 @@ static bool world_run_jobs(struct hk__world *world)
 
 /* An idle thread looks up now and then all the same: requests have deadlines. */
 #define THREAD_NAP_NS UINT64_C(100000000)
+/* Nets do not tell of what is awaited of another rank's device. */
+#define THREAD_COPIES_NAP_NS UINT64_C(50000)
 
 static void *world_thread(void *ctx)
 {
@@ -57,6 +60,7 @@ static void *world_thread(void *ctx)
 		if (world_run_jobs(world))
 			moved = true;
 		bool progressed;
+		world->copies = HK__COPIES_NONE;
 		hk__world_progress(world, &progressed);
 		moved |= progressed;
 		if (!moved && hk__now_ns() >= next_expiry) {
@@ -66,10 +70,16 @@ static void *world_thread(void *ctx)
 		if (moved)
 			pthread_cond_broadcast(&world->over);
 		bool stopping = world->stopping && !world->active && !world->jobs;
+		enum hk__copies copies = world->copies;
 		pthread_mutex_unlock(&world->lock);
 		if (stopping)
 			return NULL;
-		if (moved)
+		if (copies == HK__COPIES_RUN) {
+			sched_yield(); /* soon over */
+			continue;
+		}
+		wait.timeout_ns = copies ? THREAD_COPIES_NAP_NS : THREAD_NAP_NS;
+		if (moved || copies)
 			wait.deadline = 0;
 		if (hk__wait_step(&wait, moved) == HK_ETIMEDOUT)
 			wait.deadline = 0;

@@ -28,10 +28,18 @@
 /* Ranks that are threads are for tests and small things: they share one mapping. */
 #define WORLD_THREAD_CHANNELS ((size_t)4 << 30)
 #define WORLD_THREAD_HEAP ((size_t)256 << 20)
+/* Behind the heap: slots of messages between device memory of two processes. */
+#define WORLD_RINGS ((size_t)4 << 30)
+#define WORLD_THREAD_RINGS ((size_t)512 << 20)
 
 size_t hk__world_segment_bytes(void)
 {
-	return WORLD_CHANNELS + HK_MEM_MAX;
+	return WORLD_CHANNELS + HK_MEM_MAX + WORLD_RINGS;
+}
+
+static size_t rings_bytes(const struct hk__world *world)
+{
+	return world->commons ? WORLD_THREAD_RINGS : WORLD_RINGS;
 }
 
 static size_t commons_bytes(const struct hk__commons *commons)
@@ -127,6 +135,14 @@ static void *world_segment(void *ctx, uint32_t rank)
 	return world->segments[rank];
 }
 
+void *hk__world_rings(struct hk__world *world, uint32_t rank, size_t *bytes_out)
+{
+	char *segment = world->shm && world->is_near[rank] ? world_segment(world, rank) : NULL;
+
+	*bytes_out = rings_bytes(world);
+	return segment ? segment + world->segment_bytes - *bytes_out : NULL;
+}
+
 static int world_bell(void *ctx, uint32_t rank)
 {
 	const struct hk__boot *boot = &((struct hk__world *)ctx)->boot;
@@ -183,7 +199,7 @@ static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, st
 			       hk_status_text(status));
 	hk__heap_init(&world->heap, world->alloc,
 		      (char *)world_segment(world, world->rank) + heap_at,
-		      world->segment_bytes - heap_at);
+		      world->segment_bytes - heap_at - rings_bytes(world));
 	return HK_OK;
 }
 
@@ -387,7 +403,8 @@ static enum hk_status commons_create(const struct hk_alloc *alloc, uint32_t n,
 	if (!commons)
 		return HK_ENOMEM;
 	*commons = (struct hk__commons){ .n = n,
-					 .bytes = WORLD_THREAD_CHANNELS + WORLD_THREAD_HEAP,
+					 .bytes = WORLD_THREAD_CHANNELS + WORLD_THREAD_HEAP +
+						  WORLD_THREAD_RINGS,
 					 .alloc = alloc };
 	atomic_store(&commons->refs, 1);
 	commons->addrs = hk__mem_zalloc(alloc, n, sizeof(*commons->addrs));
