@@ -99,6 +99,13 @@ static void driver_open(void)
 	CU(more.current(context));
 }
 
+const struct hk__cuda *bed_cuda(void)
+{
+	if (!cu)
+		driver_open();
+	return cu;
+}
+
 int bed_devices(void)
 {
 	int count = 0;
@@ -128,8 +135,7 @@ hk__cu_stream bed_stream(struct bed *bed, uint32_t rank, int device)
 
 void bed_open_empty(struct bed *bed, uint32_t n, size_t bytes)
 {
-	if (!cu)
-		driver_open();
+	(void)bed_cuda();
 	*bed = (struct bed){ .n = n, .bytes = bytes };
 }
 

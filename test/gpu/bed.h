@@ -28,6 +28,8 @@ struct bed {
  */
 bool bed_is_standin(void);
 void *bed_driver(void);		/* loaded, and initialised */
+/* Opens it, for who makes groups of its own; its context is the thread's. */
+const struct hk__cuda *bed_cuda(void);
 void bed_open(struct bed *bed, uint32_t n, size_t bytes);
 /* Ranks by turns on so many GPUs; skips the test where there are fewer. */
 void bed_open_on(struct bed *bed, uint32_t n, size_t bytes, int devices);
