@@ -135,6 +135,7 @@ test-gpu: ## collectives on device memory; needs a GPU and nvcc
 	@scripts/setup test
 	@$(call configure,default)
 	@$(call build,default) --target gpu_gpu gpu_apart gpu_driver
+	@$(call build,default) --target gpu_gpu gpu_apart gpu_staged
 	@test/gpu/run build
 
 test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; needs PyTorch with CUDA
@@ -144,6 +145,11 @@ bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvc
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
 	@bench/gpu
+
+bench-gpu-host: ## two processes on one GPU through host memory, beside its copy engines
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@bench/gpu-host
 
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
