@@ -102,7 +102,7 @@ enum hk__gpu_path hk__gpu_path_of(const struct hk_group *group)
 
 	if (group->n > HK__FLAT_RANKS)
 		return HK__GPU_STAGED;
-	if (world->commons && world->origin.env.gpu == HK__GPU_USE_AUTO)
+	if (world->commons && world->origin.env.gpu == HK__GPU_USE_AUTO && hk__cuda_image())
 		path = HK__GPU_DIRECT;
 	else if (world->boot.peers)
 		path = cards_path(group);

@@ -149,6 +149,16 @@ int hk__group_ordinal(void *stream)
 	return ordinal;
 }
 
+/* Once, where it matters: what is staged for want of kernels could be faster. */
+static void image_miss(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!hk__cuda_image() && !atomic_flag_test_and_set(&said))
+		hk__log("this build has no GPU code: calls on device memory go by memory of the "
+			"host; build it where nvcc is");
+}
+
 enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
 				      const struct hk_opts *opts, int ordinal)
 {
@@ -160,8 +170,11 @@ enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_re
 					name);
 	if (!group->device && hk__group_gpu_path(group) != HK__GPU_STAGED)
 		status = hk__group_device_open(group,
-					       ordinal < 0 ? hk__group_ordinal(opts->stream) : ordinal,
+					       ordinal < 0 ? hk__group_ordinal(opts->stream)
+							   : ordinal,
 					       request->timeout_ns);
+	if (hk__group_gpu_path(group) == HK__GPU_STAGED)
+		image_miss();
 	if (status != HK_OK || hk__group_gpu_path(group) == HK__GPU_STAGED || ordinal < 0)
 		return status;
 	int own = hk__gpu_ordinal(hk__group_gpu(group), group->rank);

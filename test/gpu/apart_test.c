@@ -450,25 +450,52 @@ TEST(groups_of_some)
 
 /* ---- when they do not reach each other ---- */
 
-/* What comes of it is the same on all ranks, by the cards or by the first call. */
-static void staged(const struct task *task, uint32_t process)
+/* A rank that has not called on device memory yet. */
+static void staged_open(struct bed *bed, const struct task *task, uint32_t process)
 {
 	struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
-	struct hk_opts call = HK_OPTS_INIT;
 	struct hk_why why;
-	struct bed bed;
 
-	bed_open_empty(&bed, task->n, (size_t)1 << 20);
+	bed_open_empty(bed, task->n, (size_t)1 << 20);
 	opts.address = address;
 	opts.rank = process;
 	opts.nranks = task->n;
-	CHECK_EQ(hk_group_create(&opts, &why, &bed.groups[process]), HK_OK);
+	opts.timeout_ns = UINT64_C(30000000000);
+	CHECK_EQ(hk_group_create(&opts, &why, &bed->groups[process]), HK_OK);
+}
+
+static void staged_try(struct bed *bed)
+{
+	static const enum hk_coll colls[] = { HK_COLL_ALLREDUCE, HK_COLL_ALLGATHER,
+					      HK_COLL_ALLTOALL };
+
+	for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++)
+		op_try(bed, &(struct bed_op){ .want = { .coll = colls[i],
+							.type = HK_TYPE_BF16,
+							.n = bed->n,
+							.count = 1003 } });
+}
+
+/* What comes of it is the same on all ranks, by the cards or by the first call. */
+static void staged(const struct task *task, uint32_t process)
+{
+	bool off = task->env_of_0 && strstr(task->env_of_0, "off");
+	struct hk_opts call = HK_OPTS_INIT;
+	struct bed bed;
+
+	staged_open(&bed, task, process);
+	struct hk_group *group = bed.groups[process];
 	call.stream = bed_stream(&bed, process, 0);
-	(void)!hk_barrier(bed.groups[process], &call);
-	CHECK_EQ(hk__group_gpu_path(bed.groups[process]), HK__GPU_STAGED);
-	/* And they still talk. */
-	CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
-	hk_group_free(bed.groups[process]);
+	enum hk_status status = hk_barrier(group, &call);
+	CHECK_EQ(hk__group_gpu_path(group), HK__GPU_STAGED);
+	CHECK_EQ(status, off && process == 0 ? HK_EINVAL : HK_OK);
+	if (off && process == 0) {
+		CHECK_HAS(hk_group_why(group), "HOCKET_GPU=off");
+		CHECK_EQ(hk_barrier(group, NULL), HK_OK); /* as the others do by streams */
+	}
+	if (!off)
+		staged_try(&bed);
+	bed_close(&bed);
 }
 
 TEST(one_cannot_open_the_others)
@@ -484,24 +511,19 @@ TEST(one_cannot_open_the_others)
 /* On two GPUs that do not reach each other: processes, and then threads of one. */
 static void unreached(const struct task *task, uint32_t process)
 {
-	struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
 	struct hk_opts call = HK_OPTS_INIT;
 	struct bed bed, threads;
-	struct hk_why why;
 
-	bed_open_empty(&bed, task->n, (size_t)1 << 20);
-	opts.address = address;
-	opts.rank = process;
-	opts.nranks = task->n;
-	CHECK_EQ(hk_group_create(&opts, &why, &bed.groups[process]), HK_OK);
+	staged_open(&bed, task, process);
 	CHECK_EQ(hk__group_gpu_path(bed.groups[process]), HK__GPU_APART);
 	call.stream = bed_stream(&bed, process, (int)process % 2);
-	(void)!hk_barrier(bed.groups[process], &call);
+	CHECK_EQ(hk_barrier(bed.groups[process], &call), HK_OK);
 	CHECK_EQ(hk__group_gpu_path(bed.groups[process]), HK__GPU_STAGED);
-	CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
-	hk_group_free(bed.groups[process]);
-	bed_open(&threads, 2, (size_t)1 << 20);
+	staged_try(&bed);
+	bed_close(&bed);
+	bed_open_on(&threads, 2, (size_t)1 << 20, 2);
 	CHECK_EQ(hk__group_gpu_path(threads.groups[0]), HK__GPU_STAGED);
+	staged_try(&threads);
 	bed_close(&threads);
 }
 
