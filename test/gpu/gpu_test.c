@@ -471,3 +471,29 @@ TEST(refusals)
 	op_try(&bed, &op); /* nothing was begun */
 	bed_close(&bed);
 }
+
+/* Of two multiprocessors with two blocks each: four ranks have one each, five do not. */
+TEST(ranks_have_room_or_are_refused)
+{
+	struct bed_op op = {
+		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_FP32, .n = 4, .count = 50001 }
+	};
+	struct bed bed;
+
+	setenv("HK_STANDIN_SMS", "2", 1);
+	bed_open(&bed, 4, (size_t)1 << 20);
+	if (!bed_is_standin())
+		SKIP("a GPU has more");
+	for (uint32_t i = 0; i < 20; i++) {
+		op.want.seed++;
+		op_try(&bed, &op);
+	}
+	bed_close(&bed);
+	bed_open(&bed, 5, (size_t)1 << 20);
+	op.want.n = 5;
+	for (uint32_t r = 0; r < 5; r++) {
+		CHECK_EQ(bed_call_rank(&bed, &op, r, 0), HK_ELIMIT);
+		CHECK_HAS(hk_group_why(bed.groups[r]), "5 ranks on one GPU, but only 4 blocks");
+	}
+	bed_close(&bed);
+}

@@ -92,6 +92,7 @@ struct context {
 	uint32_t retained;
 	unsigned peers;		/* bits: devices whose memory it may use */
 	struct stream *legacy;	/* the default stream; NULL: not used yet */
+	long blocks;		/* that run on the device now */
 };
 
 /* Whether the driver may be called here: initialised, and not by a host function. */

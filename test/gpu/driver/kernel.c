@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel.c - modules and launches. Whatever image is loaded, its kernels are those
- * that this library has. A block is a thread, and all blocks of a grid run at once.
+ * that this library has. A block is a thread; as many run at once as a device would
+ * have room for, and no more: who waits for a block that has none waits for ever.
  */
 #include "gpu/driver/driver.h"
 #include "gpu/driver/kernels.h"
@@ -203,12 +204,16 @@ CU(cuOccupancyMaxActiveBlocksPerMultiprocessor,
 
 /* What is launched, with its own copy of the parameters. */
 struct launch {
+	struct context *context;
 	const struct kernel_family *family;
 	const char *name;
 	uint32_t nblocks, nthreads;
 	void *params[PARAMS_MAX];
 	_Alignas(16) char bytes[];
 };
+
+static pthread_mutex_t rooms_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t rooms_left = PTHREAD_COND_INITIALIZER;
 
 /* One run of it. */
 struct run {
@@ -218,15 +223,37 @@ struct run {
 	uint32_t next, left;
 };
 
+/* A block begins when there is room for it, and stays until it ends. */
+static void room_take(struct context *context)
+{
+	long room = driver_option("HK_STANDIN_SMS", 16, 1024) * BLOCKS_PER_SM;
+
+	pthread_mutex_lock(&rooms_lock);
+	while (context->blocks >= room)
+		pthread_cond_wait(&rooms_left, &rooms_lock);
+	context->blocks++;
+	pthread_mutex_unlock(&rooms_lock);
+}
+
+static void room_leave(struct context *context)
+{
+	pthread_mutex_lock(&rooms_lock);
+	context->blocks--;
+	pthread_cond_broadcast(&rooms_left);
+	pthread_mutex_unlock(&rooms_lock);
+}
+
 static void run_block(void *arg)
 {
 	struct run *run = arg;
 	struct kernel_grid grid = { run->launch->nblocks, run->launch->nthreads, 0 };
 
+	room_take(run->launch->context);
 	pthread_mutex_lock(&run->lock);
 	grid.block = run->next++;
 	pthread_mutex_unlock(&run->lock);
 	run->launch->family->run(run->launch->name, &grid, run->launch->params);
+	room_leave(run->launch->context);
 	pthread_mutex_lock(&run->lock);
 	if (--run->left == 0)
 		pthread_cond_signal(&run->over);
@@ -256,8 +283,8 @@ static void launch_drop(struct work *work)
 	free(work->data[0]);
 }
 
-static struct work *launch_new(const struct function *function, uint32_t nblocks, uint32_t nthreads,
-			       void **params)
+static struct work *launch_new(struct context *context, const struct function *function,
+			       uint32_t nblocks, uint32_t nthreads, void **params)
 {
 	const size_t *sizes = function->family->params;
 	struct work *work = work_new(launch_run, launch_drop, sizeof(void *));
@@ -269,7 +296,8 @@ static struct work *launch_new(const struct function *function, uint32_t nblocks
 	struct launch *launch = aligned_alloc(16, (sizeof(*launch) + bytes + 15) / 16 * 16);
 	if (!launch)
 		abort();
-	*launch = (struct launch){ function->family, function->name, nblocks, nthreads, { NULL } };
+	*launch = (struct launch){ context, function->family, function->name,
+				   nblocks, nthreads,	      { NULL } };
 	for (size_t i = 0; sizes[i]; i++) {
 		launch->params[i] = launch->bytes + at;
 		memcpy(launch->params[i], params[i], sizes[i]);
@@ -300,8 +328,9 @@ CU(cuLaunchKernel, (void *handle, unsigned gx, unsigned gy, unsigned gz, unsigne
 	if (!error && shared > function->shared_max)
 		error = CUDA_ERROR_INVALID_VALUE;
 	if (!error)
-		error = stream_submit(stream, launch_new(function, (uint32_t)nblocks,
-							 (uint32_t)nthreads, params));
+		error = stream_submit(stream,
+				      launch_new(stream->context, function, (uint32_t)nblocks,
+						 (uint32_t)nthreads, params));
 	pthread_mutex_unlock(&driver_lock);
 	return error;
 }
