@@ -134,8 +134,7 @@ test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... 
 test-gpu: ## collectives on device memory; needs a GPU and nvcc
 	@scripts/setup test
 	@$(call configure,default)
-	@$(call build,default) --target gpu_gpu gpu_apart gpu_driver
-	@$(call build,default) --target gpu_gpu gpu_apart gpu_staged
+	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver
 	@test/gpu/run build
 
 test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; needs PyTorch with CUDA

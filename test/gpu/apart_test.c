@@ -654,6 +654,40 @@ TEST(killed_at_any_time)
 			 4);
 }
 
+/* The same of messages: who wants one, and who has one that is too long to be left there. */
+static void killed_in_messages(const struct task *task, uint32_t process)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+	struct exchange exchange = { .bytes = 1000 };
+	size_t bytes = (size_t)12 << 20;
+	struct bed bed;
+
+	bed_open_empty(&bed, task->n, bytes);
+	bed_join(&bed, process, address, 0);
+	exchange_fill(&bed, &exchange);
+	exchange_batches(&bed, &exchange);
+	exchange_check(&bed, &exchange);
+	if (process == task->killed)
+		raise(SIGKILL);
+	opts.stream = bed.streams[process];
+	opts.timeout_ns = UINT64_C(3600000000000);
+	char *at = bed_at(&bed, process, 0);
+	enum hk_status status =
+		process ? hk_recv(bed.groups[process], at, 1, HK_TYPE_FP32, task->killed, &opts)
+			: hk_send(bed.groups[process], at, bytes, HK_TYPE_INT8, task->killed,
+				  &opts);
+	CHECK(status == HK_OK || status == HK_EPEER);
+	bed_wait(&bed);
+	CHECK_EQ(hk_recv(bed.groups[process], at, 1, HK_TYPE_FP32, 0, &opts), HK_EPEER);
+	CHECK_HAS(hk_group_why(bed.groups[process]), "rank 1");
+	hk_group_free(bed.groups[process]);
+}
+
+TEST(one_is_killed_in_messages)
+{
+	task_run(&(struct task){ .n = 3, .run = killed_in_messages, .killed = 1 }, 3);
+}
+
 /* And who only does not come is named, at its time. */
 static void late(const struct task *task, uint32_t process)
 {
