@@ -10,9 +10,8 @@ void host_pair_block(const struct hk__pair_call *call, const struct hk__pair_op 
 		     uint32_t number)
 {
 	struct pair_block *block = calloc(1, sizeof(*block));
-	struct pair_self self = { .call = call, .ops = ops, .block = block, .nthreads = 1 };
 
 	hk_assert(block);
-	pair_run(&self, number);
+	pair_run(call, ops, (struct pair_thread){ block, number, 0, 1 });
 	free(block);
 }

@@ -2,8 +2,8 @@
 /*
  * kernel.cu - flat programs on the device: two kernels for each type of elements,
  * hk_flat_NAME and hk_lines_NAME; and sends and receives, hk_pair_few and
- * hk_pair_many. A grid is one rank; its blocks must all run at
- * the same time, with those of all other ranks.
+ * hk_pair_many. A grid is one rank; its blocks must all run at the same time, with
+ * those of all other ranks.
  */
 #include "exec/device/interp.h"
 #include "exec/device/pair_run.h"
@@ -117,24 +117,18 @@ KERNEL(fp64)
 DEV void pair_start(const struct hk__pair_call *call, const struct hk__pair_op *ops)
 {
 	__shared__ struct pair_block block;
-	struct pair_self self;
+	struct pair_thread thread = { &block, blockIdx.x, threadIdx.x, blockDim.x };
 
-	self.call = call;
-	self.ops = ops;
-	self.block = &block;
-	self.id = threadIdx.x;
-	self.nthreads = blockDim.x;
-	pair_run(&self, blockIdx.x);
+	pair_run(call, ops, thread);
 }
 
-/* Two of them on a multiprocessor: one sends, one receives. */
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, 1)
 	hk_pair_few(const __grid_constant__ struct hk__pair_few args)
 {
 	pair_start(&args.call, args.ops);
 }
 
-extern "C" __global__ void __launch_bounds__(512, 2)
+extern "C" __global__ void __launch_bounds__(512, 1)
 	hk_pair_many(const __grid_constant__ struct hk__pair_many args)
 {
 	pair_start(&args.call, args.ops);

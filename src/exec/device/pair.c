@@ -15,6 +15,9 @@
 /* Of a message in place: less is not worth a block of its own. */
 #define PART_BYTES (32u << 10)
 
+_Static_assert(sizeof(struct hk__pair_few) <= 4096, "arguments of a kernel");
+_Static_assert(sizeof(struct hk__pair_many) <= 32764, "and since CUDA 12.1");
+
 uint64_t hk__pair_room_bytes(uint32_t n, bool direct)
 {
 	uint64_t most = direct ? ROOM_MAX_DIRECT : ROOM_MAX_APART;
@@ -47,21 +50,17 @@ static uint64_t order_worth(const struct hk__pair_order *order, const struct hk_
 	return placed && !order->sends ? 0 : order->bytes / PART_BYTES + 1;
 }
 
-/*
- * Pieces are copied by who sends and by who receives; in place, only by who sends: who
- * receives but waits, and would be in the way of those who share its multiprocessor.
- */
+/* Pieces are copied by who sends and by who receives; in place, only by who sends. */
 static void shape_blocks(const uint64_t worth[2], uint32_t blocks, struct hk__pair_call *call)
 {
 	bool direct = call->mode & HK__PAIR_DIRECT, sends = false, receives = false;
-	uint32_t half = blocks / 2;
 
 	for (uint32_t p = 0; p < call->n; p++) {
 		sends |= call->first[0][p] != HK__PAIR_END;
 		receives |= call->first[1][p] != HK__PAIR_END;
 	}
-	call->nsend = least(worth[0], least(half, direct ? HK__PAIR_BLOCKS : HK__PAIR_CHANNELS));
-	call->nrecv = least(worth[1], least(half, HK__PAIR_CHANNELS));
+	call->nsend = least(worth[0], least(blocks, direct ? HK__PAIR_BLOCKS : HK__PAIR_CHANNELS));
+	call->nrecv = least(worth[1], least(blocks, HK__PAIR_CHANNELS));
 	call->nsend = sends && !call->nsend ? 1 : call->nsend;
 	call->nrecv = receives && !call->nrecv ? 1 : call->nrecv;
 }
@@ -72,7 +71,7 @@ void hk__pair_shape(const struct hk__pair_order *orders, uint32_t count, uint32_
 	uint16_t last[2][HK__FLAT_RANKS];
 	uint64_t worth[2] = { 0, 0 };
 
-	hk_assert(count <= HK__PAIR_MANY && blocks >= 2);
+	hk_assert(count <= HK__PAIR_MANY && blocks);
 	memset(call->first, 0xff, sizeof(call->first));
 	memset(last, 0xff, sizeof(last));
 	call->nops = count;

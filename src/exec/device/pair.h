@@ -5,8 +5,8 @@
  *
  * Messages of one rank to another are numbered; message k of the one is message k
  * of the other. Between two ranks lie channels, rings of slots in the receiver's
- * segment; of a launch, some blocks send and some receive, and each of them looks
- * after some channels of all peers.
+ * segment; every block of a launch sends and receives by turns, and looks after some
+ * channels of all peers.
  *
  *	by rooms	pieces of the message lie in the rooms of slots, piece j of
  *			message k in channel (k + j) % CHANNELS; the receiver copies
@@ -28,9 +28,9 @@
 
 #define HK__PAIR_CHANNELS 8u
 #define HK__PAIR_SLOTS 4u	/* of a channel */
-#define HK__PAIR_BLOCKS 64u	/* of a rank that send; and that receive */
+#define HK__PAIR_BLOCKS 64u	/* of a rank */
 #define HK__PAIR_FEW 128u	/* operations of a launch whose arguments are 4 KiB */
-#define HK__PAIR_MANY 1024u	/* and of one with 32 KiB */
+#define HK__PAIR_MANY 1024u	/* and of one with 32 KiB: CUDA 12.1 */
 #define HK__PAIR_END 0xffffu
 
 /* A slot holds a room of this, and of what is needed to lie like the message. */
@@ -92,7 +92,7 @@ enum hk__pair_mode {
 struct hk__pair_call {
 	uint32_t rank, n;
 	uint32_t mode;			/* enum hk__pair_mode */
-	uint32_t nrecv, nsend;		/* blocks; those that receive come first */
+	uint32_t nrecv, nsend;		/* blocks, from the first: that receive, and that send */
 	uint32_t nops;
 	uint64_t room_bytes;		/* of a slot, without slack */
 	uint64_t part_bytes;		/* least worth a block, in place */
@@ -128,7 +128,7 @@ uint64_t hk__pair_segment_bytes(uint32_t n, bool direct);
 
 /*
  * The orders of a rank as a launch: rank, n, mode, and whose they are, are given.
- * blocks: of a rank that run at the same time, 2 at least.
+ * blocks: of a rank that run at the same time.
  */
 void hk__pair_shape(const struct hk__pair_order *orders, uint32_t count, uint32_t blocks,
 		    struct hk__pair_call *call, struct hk__pair_op *ops_out);

@@ -4,8 +4,9 @@
  * host, as interp.h does plans.
  *
  * A block looks at what it has to do with every peer, one thread each; then all
- * threads together move what was ready; and so on until nothing is left. Nothing is
- * waited for by itself, so no operation keeps another from going on.
+ * threads together move what was ready; and so on until nothing is left, by turns of
+ * what it receives and what it sends. Nothing is waited for by itself, so no operation
+ * keeps another from going on.
  */
 #ifndef HK_EXEC_DEVICE_PAIR_RUN_H
 #define HK_EXEC_DEVICE_PAIR_RUN_H
@@ -37,15 +38,18 @@ struct pair_walk {
 /* Parts of a block, and of each channel that is its own. */
 #define PAIR_WALKS ((1 + HK__PAIR_CHANNELS) * HK__FLAT_RANKS)
 
+/* What a block sends, and what it receives. */
 struct pair_block {
-	struct pair_walk walks[PAIR_WALKS];
-	uint8_t looks[PAIR_WALKS];
+	struct pair_walk walks[2][PAIR_WALKS];
+	uint8_t looks[2][PAIR_WALKS];
 };
 
+/* One thread's view of one of the two. */
 struct pair_self {
 	const struct hk__pair_call *call;
 	const struct hk__pair_op *ops;
-	struct pair_block *block;
+	struct pair_walk *walks;
+	uint8_t *looks;
 	struct hk__pair_head *head;
 	uint32_t id, nthreads;
 	uint32_t sends;		/* else it receives */
@@ -233,10 +237,10 @@ DEV_APART void pair_fail(const struct hk__pair_call *call, uint32_t sends, enum 
 DEV_APART void pair_fail_late(const struct pair_self *self, bool aborted)
 {
 	for (uint32_t walk = 0; walk < self->rows * self->call->n; walk++) {
-		const struct hk__pair_op *op = &self->ops[self->block->walks[walk].op];
+		const struct hk__pair_op *op = &self->ops[self->walks[walk].op];
 		struct pair_other other = { pair_whom(self, walk), op, 0, 0 };
 
-		if (self->block->looks[walk] != PAIR_WAITS)
+		if (self->looks[walk] != PAIR_WAITS)
 			continue;
 		pair_fail(self->call, self->sends, PAIR_LATE, aborted, other);
 		return;
@@ -304,7 +308,7 @@ DEV void pair_open_walk(const struct pair_self *self, uint32_t index)
 {
 	uint32_t row = index / self->call->n, peer = pair_whom(self, index), way = !self->sends;
 	const struct hk__pair_peer *at = pair_peer(self, self->call->rank, peer);
-	struct pair_walk *walk = &self->block->walks[index];
+	struct pair_walk *walk = &self->walks[index];
 
 	walk->message = walk->mail = at->messages[way];
 	walk->slots = row ? at->slots[way][pair_channel(self, row)] : 0;
@@ -570,7 +574,7 @@ DEV void pair_move_piece(const struct pair_self *self, const struct pair_walk *w
 /* What was ready, then who is told: by the thread that has looked. */
 DEV void pair_move(const struct pair_self *self, uint32_t index)
 {
-	struct pair_walk *walk = &self->block->walks[index];
+	struct pair_walk *walk = &self->walks[index];
 	uint32_t row = index / self->call->n, peer = pair_whom(self, index);
 	uint32_t channel = row ? pair_channel(self, row) : 0;
 
@@ -598,7 +602,7 @@ DEV void pair_move(const struct pair_self *self, uint32_t index)
 
 DEV enum pair_look pair_look(const struct pair_self *self, uint32_t index)
 {
-	struct pair_walk *walk = &self->block->walks[index];
+	struct pair_walk *walk = &self->walks[index];
 	uint32_t row = index / self->call->n, peer = pair_whom(self, index);
 
 	walk->moved = 0;
@@ -618,9 +622,9 @@ DEV bool pair_go_on(struct pair_self *self, bool *failed_out)
 	for (uint32_t i = self->id; i < count; i += self->nthreads) {
 		enum pair_look look = pair_look(self, i);
 
-		self->block->looks[i] = (uint8_t)look;
+		self->looks[i] = (uint8_t)look;
 		left |= look != PAIR_OVER;
-		moved |= look == PAIR_READY || self->block->walks[i].moved;
+		moved |= look == PAIR_READY || self->walks[i].moved;
 		failed |= look == PAIR_FAILED;
 	}
 	moved = flat_sync_or(moved);
@@ -634,7 +638,7 @@ DEV bool pair_go_on(struct pair_self *self, bool *failed_out)
 	if (!left || *failed_out)
 		return false;
 	for (uint32_t i = 0; i < count && moved; i++) {
-		if (self->block->looks[i] == PAIR_READY)
+		if (self->looks[i] == PAIR_READY)
 			pair_move(self, i);
 	}
 	(void)flat_sync_or(false); /* looks are written again */
@@ -652,7 +656,7 @@ DEV void pair_end(const struct pair_self *self)
 		struct hk__pair_peer *at = pair_peer(self, self->call->rank, peer);
 
 		if (row)
-			at->slots[way][pair_channel(self, row)] = self->block->walks[i].slots;
+			at->slots[way][pair_channel(self, row)] = self->walks[i].slots;
 	}
 	if (self->id == 0)
 		last = pair_add(&self->head->out[way], false) + 1 == self->nblocks;
@@ -662,35 +666,75 @@ DEV void pair_end(const struct pair_self *self)
 		uint32_t row = self->sends ? 0 : 1;
 
 		pair_peer(self, self->call->rank, pair_whom(self, k))->messages[way] =
-			self->block->walks[row * self->call->n + k].message;
+			self->walks[row * self->call->n + k].message;
 	}
 	if (self->id == 0)
 		pair_store(&self->head->out[way], 0);
 }
 
-/* A block, from its beginning to its end. */
-DEV void pair_run(struct pair_self *self, uint32_t number)
-{
-	const struct hk__pair_call *call = self->call;
-	bool failed = false;
+/* Which thread this is, of which block. */
+struct pair_thread {
+	struct pair_block *block;
+	uint32_t number, id, nthreads;
+};
 
-	self->sends = number >= call->nrecv;
-	self->number = self->sends ? number - call->nrecv : number;
+/* What the block does one way; false: nothing. */
+DEV bool pair_open(struct pair_self *self, const struct hk__pair_call *call,
+		   const struct hk__pair_op *ops, bool sends, struct pair_thread thread)
+{
+	uint32_t number = thread.number;
+
+	self->call = call;
+	self->ops = ops;
+	self->walks = thread.block->walks[!sends];
+	self->looks = thread.block->looks[!sends];
+	self->id = thread.id;
+	self->nthreads = thread.nthreads;
+	self->sends = sends;
+	self->number = number;
 	self->nblocks = self->sends ? call->nsend : call->nrecv;
 	self->head = (struct hk__pair_head *)(void *)call->segments[call->rank];
 	self->rows = 1;
-	if (self->number < HK__PAIR_CHANNELS)
-		self->rows += (HK__PAIR_CHANNELS - self->number + self->nblocks - 1) / self->nblocks;
+	if (number < HK__PAIR_CHANNELS && number < self->nblocks)
+		self->rows += (HK__PAIR_CHANNELS - number + self->nblocks - 1) / self->nblocks;
 	self->deadline = 0;
 	self->vain = 0;
-	if (flat_sync_or(pair_count(&self->head->broken)))
-		return;
+	if (number >= self->nblocks)
+		return false;
 	for (uint32_t i = self->id; i < self->rows * call->n; i += self->nthreads)
 		pair_open_walk(self, i);
-	while (pair_go_on(self, &failed))
-		;
-	if (!failed)
-		pair_end(self);
+	return true;
+}
+
+/*
+ * A block, from its beginning to its end: by turns it receives, which tells the others
+ * what is wanted, and sends.
+ */
+DEV void pair_run(const struct hk__pair_call *call, const struct hk__pair_op *ops,
+		  struct pair_thread thread)
+{
+	const struct hk__pair_head *head =
+		(const struct hk__pair_head *)(const void *)call->segments[call->rank];
+	struct pair_self sender, receiver;
+	bool failed = false;
+
+	if (flat_sync_or(pair_count(&head->broken)))
+		return;
+	bool receives = pair_open(&receiver, call, ops, false, thread);
+	bool sends = pair_open(&sender, call, ops, true, thread);
+
+	while ((sends || receives) && !failed) {
+		if (receives && !pair_go_on(&receiver, &failed)) {
+			receives = false;
+			if (!failed)
+				pair_end(&receiver);
+		}
+		if (!failed && sends && !pair_go_on(&sender, &failed)) {
+			sends = false;
+			if (!failed)
+				pair_end(&sender);
+		}
+	}
 }
 
 #endif

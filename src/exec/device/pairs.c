@@ -2,9 +2,6 @@
 /* pairs.c - launches of sends and receives (pair.h), by the driver. */
 #include "exec/device/inside.h"
 
-/* Two blocks of theirs fit where one of a collective does (kernel.cu). */
-#define BLOCKS_EACH 2u
-
 uint64_t hk__gpu_pairs_bytes(uint32_t n, bool apart)
 {
 	return hk__pair_segment_bytes(n, !apart) + 128; /* where they begin is rounded up */
@@ -64,7 +61,8 @@ static void pairs_fill(const struct hk__gpu *gpu, const struct hk__gpu_pairs *ca
 	};
 	for (uint32_t r = 0; r < gpu->spec.n; r++)
 		pair->segments[r] = gpu_pointer(unit->segments[r] + lots);
-	hk__pair_shape(call->orders, call->count, BLOCKS_EACH * gpu->limits.blocks, pair, ops);
+	/* No more than of a collective: ranks are not always in the same call. */
+	hk__pair_shape(call->orders, call->count, gpu->limits.blocks, pair, ops);
 }
 
 static enum hk_status pairs_launch(struct hk__gpu *gpu, const struct hk__gpu_pairs *call,
@@ -84,8 +82,9 @@ static enum hk_status pairs_launch(struct hk__gpu *gpu, const struct hk__gpu_pai
 	if (status == HK_OK)
 		status = streams_join(gpu, call, false, why);
 	if (status == HK_OK)
-		status = hk__cuda_check(gpu->cu->launch(function, pair->nrecv + pair->nsend, 1, 1,
-							THREADS, 1, 1, 0, stream, params, NULL),
+		status = hk__cuda_check(gpu->cu->launch(function, hk__max(pair->nrecv, pair->nsend),
+							1, 1, THREADS, 1, 1, 0, stream, params,
+							NULL),
 					"cuLaunchKernel", why);
 	if (status == HK_OK)
 		status = hk__rank_note(gpu, rank, stream, why);
