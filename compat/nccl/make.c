@@ -41,6 +41,8 @@ ncclResult_t hk__nccl_comm_prepare(struct ncclComm *comm)
 		if (error != 0)
 			return hk__nccl_cuda(error, "a stream");
 		opts.stream = stream;
+		hk__nccl_log(HK__NCCL_INFO, "rank %d of %d makes its first call on device %d",
+			     comm->rank, comm->nranks, comm->device);
 		status = hk_barrier(comm->group, &opts);
 		if (status == HK_OK)
 			error = driver->stream_wait(stream);
@@ -107,6 +109,8 @@ static ncclResult_t group_at(struct ncclComm *comm, struct hk__nccl_place *place
 	opts.rank = (uint32_t)comm->rank;
 	opts.nranks = (uint32_t)comm->nranks;
 	opts.iface = place->iface[0] ? place->iface : NULL;
+	hk__nccl_log(HK__NCCL_INFO, "rank %d of %d meets the others at %s", comm->rank,
+		     comm->nranks, place->address);
 	enum hk_status status = hk_group_create(&opts, &why, &comm->group);
 	hk__nccl_place_close(place);
 	if (status != HK_OK)

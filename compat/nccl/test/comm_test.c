@@ -178,6 +178,46 @@ TEST(without_blocking_processes)
 	bed_processes(4, lazy_rank, NULL);
 }
 
+/* On a device, as PyTorch does it; jobs of two communicators side by side. */
+static void lazy_device_rank(struct bed_rank *rank)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	struct bed_memory memory;
+	ncclComm_t comm, parts[2];
+	int x = 1, sum = 0;
+
+	bed_memory_open(&memory, true);
+	int *at = bed_alloc(&memory, sizeof(x));
+	config.blocking = 0;
+	CHECK_EQ(ncclCommInitRankConfig(&comm, rank->n, rank->id, rank->rank, &config),
+		 ncclInProgress);
+	wait_ready(comm);
+	for (int k = 0; k < 2; k++) {
+		CHECK_EQ(ncclCommSplit(comm, 0, rank->rank, &parts[k], &config), ncclInProgress);
+		wait_ready(comm);
+		wait_ready(parts[k]);
+	}
+	for (int k = 0; k < 3; k++) {
+		ncclComm_t one = k < 2 ? parts[k] : comm;
+
+		bed_write(&memory, at, &x, sizeof(x));
+		NCCL(ncclAllReduce(at, at, 1, ncclInt, ncclSum, one, memory.stream));
+		bed_read(&memory, &sum, at, sizeof(sum));
+		CHECK_EQ(sum, rank->n);
+		ncclResult_t result = ncclCommFinalize(one);
+		CHECK(result == ncclSuccess || result == ncclInProgress);
+		wait_ready(one);
+		NCCL(ncclCommDestroy(one));
+	}
+	bed_free(&memory, at);
+	bed_memory_close(&memory);
+}
+
+TEST(device_without_blocking)
+{
+	bed_processes(2, lazy_device_rank, NULL);
+}
+
 TEST(aborted_while_it_is_made)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

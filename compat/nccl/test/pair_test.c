@@ -63,6 +63,12 @@ TEST(device_ring_of_processes)
 	bed_processes(4, ring_rank_device, NULL);
 }
 
+TEST(device_ring_by_host_memory)
+{
+	CHECK_EQ(setenv("NCCL_P2P_DISABLE", "1", 1), 0);
+	bed_processes(3, ring_rank_device, NULL);
+}
+
 /* All to all by pairs, blocks of differing lengths, itself too, twice each. */
 
 #define BLOCK 16
