@@ -288,10 +288,10 @@ static void algo_measure(enum hk_coll coll, const char *algo)
 		sample->n = n;
 		sample->bytes = bytes;
 		sample->ns = measure(coll, algo, bytes);
-		printf("%-14s %-22s %u %-5s %10" PRIu64 " %10.2f  %u %.0f %.0f %.0f %.0f\n",
+		printf("%-14s %-22s %u %-5s %10" PRIu64 " %10.2f  %u %.0f %.0f %.0f %.0f %.0f\n",
 		       hk_coll_name(coll), sample->algo, n, lines ? "lines" : "flags", bytes,
-		       sample->ns / 1e3, sample->load.blocks, sample->load.hops, sample->load.moves,
-		       sample->load.block_bytes, sample->load.bytes);
+		       sample->ns / 1e3, sample->load.blocks, sample->load.peers, sample->load.hops,
+		       sample->load.moves, sample->load.block_bytes, sample->load.bytes);
 		fflush(stdout);
 		nsamples++;
 	}
@@ -303,13 +303,13 @@ static void algo_measure(enum hk_coll coll, const char *algo)
 
 /* ---- the fit ---- */
 
-#define NPRICES 7
+#define NPRICES 8
 
 static double *price_at(struct hk__device_prices *prices, int i)
 {
-	double *all[NPRICES] = { &prices->launch_ns, &prices->flag_ns,	&prices->line_ns,
-				 &prices->move_ns,   &prices->bw_block, &prices->bw_block_lines,
-				 &prices->bw_device };
+	double *all[NPRICES] = { &prices->launch_ns, &prices->peer_ns,	&prices->flag_ns,
+				 &prices->line_ns,   &prices->move_ns,	&prices->move_lines_ns,
+				 &prices->bw_block,  &prices->bw_device };
 
 	return all[i];
 }
@@ -399,7 +399,8 @@ int main(int argc, char **argv)
 	if (bytes_max < 64)
 		stop("BYTES", "64 or more are needed");
 	driver_open();
-	printf("# collective, algorithm, ranks, protocol, bytes, us; blocks, hops, moves, bytes of "
+	printf("# collective, algorithm, ranks, protocol, bytes, us; blocks, peers, hops, moves, "
+	       "bytes of "
 	       "a block, of all\n");
 	for (uint32_t turn = 0; turn < 6; turn++) {
 		group_open(2u << turn / 2, turn % 2);
@@ -416,10 +417,10 @@ int main(int argc, char **argv)
 	choices_print(&prices);
 	prices_fit(&prices);
 	printf("\n# fitted: off by a factor of %.2f\n", exp(sqrt(prices_error(&prices))));
-	printf(".launch_ns = %.0f, .flag_ns = %.0f, .line_ns = %.0f, .move_ns = %.0f, "
-	       ".bw_block = %.2f, .bw_block_lines = %.2f, .bw_device = %.0f\n",
-	       prices.launch_ns, prices.flag_ns, prices.line_ns, prices.move_ns, prices.bw_block,
-	       prices.bw_block_lines, prices.bw_device);
+	printf(".launch_ns = %.0f, .peer_ns = %.0f, .flag_ns = %.0f, .line_ns = %.0f, "
+	       ".move_ns = %.0f, .move_lines_ns = %.0f, .bw_block = %.1f, .bw_device = %.0f\n",
+	       prices.launch_ns, prices.peer_ns, prices.flag_ns, prices.line_ns, prices.move_ns,
+	       prices.move_lines_ns, prices.bw_block, prices.bw_device);
 	choices_print(&prices);
 	return 0;
 }

@@ -13,11 +13,12 @@
 /* A device whose prices a reader can add up. */
 static const struct hk__device_prices plain = { .name = "plain",
 						.launch_ns = 1000,
+						.peer_ns = 10,
 						.flag_ns = 500,
 						.line_ns = 300,
-						.move_ns = 100,
+						.move_ns = 200,
+						.move_lines_ns = 100,
 						.bw_block = 10,
-						.bw_block_lines = 5,
 						.bw_device = 100 };
 
 static struct gpu_choosing choosing_of(uint32_t n, const struct hk__device_prices *prices)
@@ -48,21 +49,21 @@ static struct hk_plan *plan_of(enum hk_coll coll, uint32_t n, const char *algo)
 TEST(a_price_is_a_sum)
 {
 	struct hk__device_load load = {
-		.blocks = 2, .hops = 2, .moves = 3, .block_bytes = 1000, .bytes = 2000
+		.blocks = 2, .peers = 7, .hops = 2, .moves = 3, .block_bytes = 1000, .bytes = 2000
 	};
 	char line[256];
 	struct hk__text text;
 
-	CHECK_EQ(hk__device_price(&plain, &load), 1000 + 2 * 500 + 3 * 100 + 1000 / 10);
+	CHECK_EQ(hk__device_price(&plain, &load), 1000 + 70 + 2 * 500 + 3 * 200 + 1000 / 10);
 	load.lines = true;
-	CHECK_EQ(hk__device_price(&plain, &load), 1000 + 2 * 300 + 3 * 100 + 1000 / 5);
-	load.bytes = 100000; /* more than the device's memory can do meanwhile */
-	CHECK_EQ(hk__device_price(&plain, &load), 1000 + 2 * 300 + 3 * 100 + 100000 / 100);
+	CHECK_EQ(hk__device_price(&plain, &load), 1000 + 70 + 2 * 300 + 3 * 100 + 2000 / 100);
+	load.bytes = 100000;
 	hk__text_init(&text, line, sizeof(line));
 	hk__device_explain(&plain, &load, &text);
-	CHECK_STR(line, "2.90 us on plain by lines, 2 blocks of a rank: launch 1.00, 2 hops 0.60, "
-			"3 moves 0.30, 100000 bytes of all blocks 1.00");
-	load.lines = false;
+	CHECK_STR(line, "2.97 us on plain by lines, 2 blocks of a rank: launch 1.00, 7 peers 0.07, "
+			"2 hops 0.60, 3 moves 0.30, 100000 bytes of all blocks 1.00");
+	load.lines = false; /* more than the device's memory can do meanwhile */
+	CHECK_EQ(hk__device_price(&plain, &load), 1000 + 70 + 2 * 500 + 3 * 200 + 100000 / 100);
 	load.bytes = 2000;
 	hk__text_init(&text, line, sizeof(line));
 	hk__device_explain(&plain, &load, &text);
@@ -72,8 +73,8 @@ TEST(a_price_is_a_sum)
 
 /* ---- what programs have a device do ---- */
 
-static void check_profile(enum hk_coll coll, const char *algo, bool lines, uint32_t hops,
-			  uint32_t moves, double all)
+static void check_profile(enum hk_coll coll, const char *algo, bool lines, uint32_t peers,
+			  uint32_t hops, uint32_t moves, double all)
 {
 	struct hk_plan *plan = plan_of(coll, 8, algo);
 	struct hk__flat_spec spec = { .plan = plan, .lines = lines };
@@ -89,6 +90,7 @@ static void check_profile(enum hk_coll coll, const char *algo, bool lines, uint3
 			  lines ? " by lines" : "", profile.hops, profile.moves,
 			  sum->plain + sum->line);
 	CHECK(lines ? sum->line > 0 : sum->line == 0);
+	CHECK_EQ(profile.peers, peers);
 	hk__flat_destroy(flat);
 	hk_plan_destroy(plan);
 }
@@ -96,11 +98,13 @@ static void check_profile(enum hk_coll coll, const char *algo, bool lines, uint3
 TEST(what_programs_do)
 {
 	/* All have begun, a sum of 8 blocks, to 8 places, and all have ended. */
-	check_profile(HK_COLL_ALLREDUCE, "two-shot", false, 2, 1, 8 * 16);
+	check_profile(HK_COLL_ALLREDUCE, "two-shot", false, 7, 2, 1, 8 * 16);
 	/* Blocks go out, sums come back: 7 sent each way, all read, and the own ones. */
-	check_profile(HK_COLL_ALLREDUCE, "two-shot", true, 2, 2, 8 * (7 * 2 + 8 + 8 + 7 * 2));
-	check_profile(HK_COLL_ALLREDUCE, "one-shot", true, 1, 2, 8 * (1 + 7 + 8 + 1));
-	check_profile(HK_COLL_ALLGATHER, "direct", false, 2, 1, 8 * 9);
+	check_profile(HK_COLL_ALLREDUCE, "two-shot", true, 7, 2, 2, 8 * (7 * 2 + 8 + 8 + 7 * 2));
+	check_profile(HK_COLL_ALLREDUCE, "one-shot", true, 7, 1, 2, 8 * (1 + 7 + 8 + 1));
+	check_profile(HK_COLL_ALLGATHER, "direct", false, 7, 2, 1, 8 * 9);
+	/* The root tells three. */
+	check_profile(HK_COLL_BROADCAST, "binomial", true, 3, 3, 1, 7 * 2 + 8 + 1);
 }
 
 /* What is forwarded takes as long as all who do it take together. */
@@ -262,4 +266,48 @@ TEST(one_rank_chooses_too)
 	table_of(choosing, NULL, HK__GPU_ANY, &table);
 	for (uint32_t i = 0; i < GPU_CLASSES; i++)
 		CHECK(table.ns[i] < INFINITY);
+}
+
+/* What was fastest on an H200 by some way, and how long it took (bench/gpu-tune). */
+TEST(as_measured)
+{
+	static const struct {
+		enum hk_coll coll;
+		uint32_t n, class;
+		const char *algo; /* NULL: there is one */
+		bool lines;
+		double us;
+	} rows[] = {
+		{ HK_COLL_ALLREDUCE, 2, 3, "one-shot", true, 4.29 },
+		{ HK_COLL_ALLREDUCE, 4, 13, "one-shot", true, 5.74 },
+		{ HK_COLL_ALLREDUCE, 8, 3, "one-shot", true, 5.63 },
+		{ HK_COLL_ALLREDUCE, 8, 19, "two-shot", false, 11.13 },
+		{ HK_COLL_ALLREDUCE, 8, 25, "two-shot", false, 151.49 },
+		{ HK_COLL_BROADCAST, 8, 15, "binomial", true, 4.40 },
+		{ HK_COLL_BROADCAST, 8, 25, "two-shot", false, 145.15 },
+		{ HK_COLL_REDUCE, 8, 11, "binomial", true, 4.94 },
+		{ HK_COLL_REDUCE, 8, 23, "two-shot", false, 35.44 },
+		{ HK_COLL_ALLGATHER, 8, 13, NULL, true, 6.95 },
+		{ HK_COLL_ALLGATHER, 8, 17, NULL, false, 11.09 },
+		{ HK_COLL_ALLTOALL, 4, 15, NULL, true, 6.56 },
+		{ HK_COLL_ALLTOALL, 4, 23, NULL, false, 80.57 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct gpu_choosing choosing = choosing_of(rows[i].n, &hk__device_h200);
+		struct hk__gpu_ask ask = { .coll = rows[i].coll, .type = HK_TYPE_FP32 };
+		struct gpu_table table;
+		struct hk_why why;
+
+		choosing.limits.blocks = hk__min(132 / rows[i].n, 64);
+		CHECK_EQ(hk__gpu_table(&choosing, &ask, &why, &table), HK_OK);
+		uint32_t class = rows[i].class;
+		const char *algo = hk__gpu_candidates(ask.coll)[table.candidate[class]];
+		double off = table.ns[class] / 1e3 / rows[i].us;
+		if ((rows[i].algo && strcmp(rows[i].algo, algo) != 0) ||
+		    table.lines[class] != rows[i].lines || off < 0.6 || off > 1.6)
+			test_fail(__FILE__, __LINE__, "row %zu: %s by %s in %.2f us", i,
+				  algo ? algo : "", table.lines[class] ? "lines" : "flags",
+				  table.ns[class] / 1e3);
+	}
 }

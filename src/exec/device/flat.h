@@ -31,6 +31,7 @@
 
 #define HK__FLAT_RANKS 64u	/* of a group */
 #define HK__FLAT_BLOCKS 64u	/* of a rank */
+#define HK__FLAT_THREADS 512u	/* of a block */
 #define HK__FLAT_FOLD 64u	/* sources of a move, and destinations */
 #define HK__FLAT_OPERAND_BYTES 32u /* of one, while a block runs */
 

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#define THREADS 512u /* of a block */
+#define THREADS HK__FLAT_THREADS
 #define THREADS_MIN 64u
 #define SHARED_MAX (32u << 10) /* bytes of a program that is kept on chip */
 #define UNITS_MAX 16u

@@ -6,6 +6,8 @@
  */
 #include "exec/device/load.h"
 
+#include <math.h>
+
 #define UNKNOWN UINT32_MAX
 
 /* The longest way to some point. */
@@ -196,12 +198,27 @@ static double operands_sum(const struct hk__flat_operands *operands)
 	return operands->plain + operands->wide + operands->line + operands->line_wide;
 }
 
-static void program_count(const struct hk__flat_program *program, struct hk__flat_profile *profile)
+/* Whose memory it writes or reads, and whom it tells; by bits. */
+static uint64_t program_peers(const struct hk__flat_program *program, uint32_t self)
+{
+	const struct hk__flat_ref *refs = part(program, program->refs);
+	const uint32_t *signals = part(program, program->signals);
+	uint64_t peers = 0;
+
+	for (uint32_t i = 0; i < program->nrefs; i++)
+		peers |= UINT64_C(1) << refs[i].rank;
+	for (uint32_t i = 0; i < program->nsignals; i++)
+		peers |= UINT64_C(1) << signals[i];
+	return peers & ~(UINT64_C(1) << self);
+}
+
+static void program_count(const struct hk__flat_program *program, uint32_t self,
+			  struct hk__flat_profile *profile)
 {
 	const struct hk__flat_move *moves = part(program, program->moves);
 	const struct hk__flat_ref *refs = part(program, program->refs);
+	uint32_t groups = 0, peers = (uint32_t)__builtin_popcountll(program_peers(program, self));
 	struct hk__flat_operands operands = { 0 };
-	uint32_t groups = 0;
 
 	for (uint32_t m = 0; m < program->nmoves; m++) {
 		groups += moves[m].together > 0;
@@ -211,6 +228,8 @@ static void program_count(const struct hk__flat_program *program, struct hk__fla
 		}
 	}
 	profile->moves = hk__max(profile->moves, groups);
+	profile->together = hk__max(profile->together, program->together);
+	profile->peers = hk__max(profile->peers, peers);
 	if (operands_sum(&operands) > operands_sum(&profile->most))
 		profile->most = operands;
 }
@@ -225,7 +244,7 @@ enum hk_status hk__flat_profile(const struct hk__flat *flat, bool lines,
 	profile.hops = depth.hops;
 	profile.longest = depth.operands;
 	for (uint32_t r = 0; r < flat->n; r++)
-		program_count(flat->programs[r], &profile);
+		program_count(flat->programs[r], r, &profile);
 	if (status == HK_OK)
 		*profile_out = profile;
 	return status;
@@ -237,20 +256,30 @@ static double operands_bytes(const struct hk__flat_operands *operands, double si
 	       2 * (operands->line * size + operands->line_wide * 4);
 }
 
+/* How often a block's threads go round for the words of moves that go at once. */
+static double rounds(const struct hk__flat_profile *profile, double slice, double size)
+{
+	double words = slice * size / 4 * hk__max(profile->together, 1) / HK__FLAT_THREADS;
+
+	return words > 1 ? ceil(words) : 1;
+}
+
 void hk__flat_load(const struct hk__flat_profile *profile, const struct hk__flat_call *call,
 		   uint64_t longest, struct hk__device_load *load_out)
 {
 	double size = (double)hk_type_size((enum hk_type)call->type), length = (double)longest;
 	uint32_t turns = (call->nslices + call->nblocks - 1) / call->nblocks;
 	double slice = (double)call->piece < length ? (double)call->piece : length;
+	bool lines = call->mode & HK__FLAT_LINES;
 	/* The first slice goes all the way; others follow it closely. */
 	double way = profile->longest * size, most = operands_bytes(&profile->most, size);
 
 	*load_out = (struct hk__device_load){
-		.lines = call->mode & HK__FLAT_LINES,
+		.lines = lines,
 		.blocks = call->nblocks,
+		.peers = profile->peers,
 		.hops = profile->hops,
-		.moves = (double)profile->moves * turns,
+		.moves = (double)profile->moves * (lines ? rounds(profile, slice, size) : turns),
 		.block_bytes = slice * ((way > most ? way : most) + most * (turns - 1)),
 		.bytes = operands_bytes(&profile->all, size) * length
 	};

@@ -17,6 +17,8 @@ struct hk__flat_profile {
 	uint32_t hops;			/* of a call, one behind the other */
 	uint32_t longest;		/* operands of a slice, one behind the other */
 	uint32_t moves;			/* of a slice, of the rank that has most */
+	uint32_t together;		/* the most that go at once */
+	uint32_t peers;			/* of the rank that tells most */
 	struct hk__flat_operands most, all; /* of the rank that has most, and of all */
 };
 
