@@ -661,13 +661,21 @@ TEST(groups_of_groups)
 
 /* ---- ranks that die ---- */
 
+/* Rank 1, once nobody is in what was called before. */
+static void rank_die(struct rank *rank)
+{
+	MUST(rank->group, hk_barrier(rank->group, &rank->opts));
+	rank_wait(rank);
+	if (rank->rank == 1)
+		raise(SIGKILL);
+}
+
 /* In a collective: streams of the others go on, and say who is gone. */
 static void rank_dies_in_sum(struct rank *rank)
 {
 	rank_open(rank, 32 * MIB);
 	rank_sums(rank, rank->group);
-	if (rank->rank == 1)
-		raise(SIGKILL);
+	rank_die(rank);
 	enum hk_status status =
 		hk_allreduce(rank->group, pointer(rank->memory), pointer(rank->memory + 8 * MIB),
 			     MIB, HK_TYPE_UINT64, HK_REDOP_SUM, &rank->opts);
@@ -692,8 +700,7 @@ static void rank_dies_in_message(struct rank *rank)
 {
 	rank_open(rank, 64 * MIB);
 	rank_messages(rank, rank->group, 1000);
-	if (rank->rank == 1)
-		raise(SIGKILL);
+	rank_die(rank);
 	enum hk_status status = rank->rank == 0 ? hk_send(rank->group, pointer(rank->memory),
 							  40 * MIB, HK_TYPE_UINT8, 1, &rank->opts)
 						: hk_recv(rank->group, pointer(rank->memory),
@@ -716,8 +723,7 @@ static void rank_shrinks(struct rank *rank)
 
 	rank_open(rank, 64 * MIB);
 	rank_messages(rank, rank->group, 3 * MIB);
-	if (rank->rank == 1)
-		raise(SIGKILL);
+	rank_die(rank);
 	enum hk_status status =
 		hk_recv(rank->group, pointer(rank->memory), 8, HK_TYPE_UINT8, 1, &rank->opts);
 	CHECK(status == HK_OK || status == HK_EPEER);
