@@ -471,26 +471,19 @@ void hk__gpu_unlink(struct hk__gpu *gpu, uint32_t rank)
 
 /* ---- calls of a rank, one after the other ---- */
 
+/* The stream of the call before may be gone: it is compared, and never used again. */
 enum hk_status hk__rank_follow(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_stream stream,
 			       struct hk_why *why)
 {
-	const struct hk__cuda *cu = gpu->cu;
-	hk__cu_stream before = rank->last;
-	int captures = 0, captured = 0;
+	bool other = rank->last && rank->last != stream;
+	int captures = 0;
 
 	rank->last = stream;
-	if (!before || before == stream)
-		return HK_OK;
 	/* Inside a graph the order is the caller's. */
-	if (cu->capturing(stream, &captures) != HK__CU_SUCCESS ||
-	    cu->capturing(before, &captured) != HK__CU_SUCCESS || captures || captured)
+	if (!other || gpu->cu->capturing(stream, &captures) != HK__CU_SUCCESS || captures)
 		return HK_OK;
-	enum hk_status status =
-		hk__cuda_check(cu->event_record(rank->event, before), "cuEventRecord", why);
-	if (status == HK_OK)
-		status = hk__cuda_check(cu->event_follow(stream, rank->event, 0),
-					"cuStreamWaitEvent", why);
-	return status;
+	return hk__cuda_check(gpu->cu->event_follow(stream, rank->done, 0), "cuStreamWaitEvent",
+			      why);
 }
 
 enum hk_status hk__rank_note(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_stream stream,
@@ -498,8 +491,6 @@ enum hk_status hk__rank_note(struct hk__gpu *gpu, struct gpu_rank *rank, hk__cu_
 {
 	int captures = 0;
 
-	if (!gpu->spec.apart)
-		return HK_OK; /* whoever frees the memory waits for all of it */
 	if (gpu->cu->capturing(stream, &captures) != HK__CU_SUCCESS || captures) {
 		rank->captured = true;
 		return HK_OK;
@@ -522,7 +513,8 @@ void hk__gpu_finish(struct hk__gpu *gpu, uint32_t rank)
 {
 	const struct gpu_rank *self = &gpu->ranks[rank];
 
-	if (self->unit)
+	/* Of ranks of one process, whoever frees the memory waits for all of it. */
+	if (self->unit && gpu->spec.apart)
 		unit_finish(gpu, self->unit, self->captured ? NULL : self->done);
 }
 

@@ -38,8 +38,8 @@ struct gpu_rank {
 	hk__cu_ptr segment; /* if it is the rank's own */
 	hk__cu_stream own;  /* in place of the legacy default stream */
 	hk__cu_stream last; /* that a call went to */
-	hk__cu_event event; /* for who follows it there */
-	hk__cu_event done;  /* apart: the last call is over */
+	hk__cu_event event; /* for streams of one call */
+	hk__cu_event done;  /* the last call is over */
 	bool captured;	    /* or was made for a graph, which may run at any time */
 };
 
