@@ -23,7 +23,7 @@ check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
 all: ## build/hocket, build/libhocket.so and build/libhocket.a (the default)
 	@scripts/setup build
 	@$(call configure,default)
-	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl nccl
+	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl
 
 test: ## builds everything and runs all tests
 	@scripts/setup test

@@ -93,6 +93,7 @@ struct ncclComm *hk__nccl_comm_new(int rank, int nranks, const ncclConfig_t *con
 	}
 	pthread_once(&exit_once, exit_register);
 	pthread_mutex_init(&comm->lock, NULL);
+	pthread_mutex_init(&comm->why_lock, NULL);
 	comm->magic = COMM_MAGIC;
 	comm->holds = 1;
 	comm->rank = rank;
@@ -120,6 +121,7 @@ static void comm_free(struct ncclComm *comm)
 		(void)hk__nccl_driver()->event_free(comm->event);
 	hk__nccl_leave(comm->context);
 	pthread_mutex_destroy(&comm->lock);
+	pthread_mutex_destroy(&comm->why_lock);
 	free(comm);
 	if (parent)
 		hk__nccl_comm_drop(parent);
@@ -153,6 +155,18 @@ bool hk__nccl_comm_is(const struct ncclComm *comm)
 	return comm && comm->magic == COMM_MAGIC;
 }
 
+/* It has failed before: what is said is why it did. */
+static ncclResult_t comm_refuse(struct ncclComm *comm, ncclResult_t state, const char *what)
+{
+	char why[HK_WHY_MAX];
+
+	pthread_mutex_lock(&comm->why_lock);
+	memcpy(why, comm->why, sizeof(why));
+	pthread_mutex_unlock(&comm->why_lock);
+	return hk__nccl_fail(state, "%s: the communicator has failed: %s", what,
+			     why[0] ? why : hk__nccl_result_text(state));
+}
+
 ncclResult_t hk__nccl_comm_check(struct ncclComm *comm, const char *what)
 {
 	if (!hk__nccl_comm_is(comm))
@@ -164,8 +178,7 @@ ncclResult_t hk__nccl_comm_check(struct ncclComm *comm, const char *what)
 				     "ncclCommGetAsyncError until it has",
 				     what);
 	if (state != ncclSuccess)
-		return hk__nccl_fail((ncclResult_t)state, "%s: the communicator has failed: %s",
-				     what, hk__nccl_result_text((ncclResult_t)state));
+		return comm_refuse(comm, (ncclResult_t)state, what);
 	if (atomic_load(&comm->finalized))
 		return hk__nccl_fail(ncclInvalidUsage, "%s: the communicator was finalized", what);
 	return ncclSuccess;
@@ -186,8 +199,12 @@ ncclResult_t hk__nccl_comm_failed(struct ncclComm *comm, enum hk_status status, 
 	if (status == HK_OK)
 		return ncclSuccess;
 	/* Nothing was begun: the communicator is as it was. */
-	if (status != HK_EINVAL && status != HK_ENOMEM && status != HK_ELIMIT)
+	if (status != HK_EINVAL && status != HK_ENOMEM && status != HK_ELIMIT) {
+		pthread_mutex_lock(&comm->why_lock);
+		snprintf(comm->why, sizeof(comm->why), "%s", hk_group_why(comm->group));
+		pthread_mutex_unlock(&comm->why_lock);
 		atomic_store(&comm->state, result);
+	}
 	return hk__nccl_fail(result, "%s: %s: %s", what, hk_status_name(status),
 			     hk_group_why(comm->group));
 }

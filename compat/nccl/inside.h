@@ -141,6 +141,8 @@ struct ncclComm {
 	bool blocking;
 	char name[64];
 	_Atomic int state;	/* ncclInProgress, ncclSuccess, or what has failed */
+	pthread_mutex_t why_lock; /* of why: the line of what has failed */
+	char why[HK_WHY_MAX];
 	_Atomic bool made;	/* group, rank and nranks are what they will be */
 	_Atomic bool aborts;
 	_Atomic bool finalized;

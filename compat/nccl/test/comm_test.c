@@ -339,6 +339,8 @@ static void death_rank(struct bed_rank *rank)
 	CHECK_HAS(ncclGetLastError(comm), "ncclAllReduce");
 	NCCL(ncclCommGetAsyncError(comm, &state));
 	CHECK_EQ(state, ncclRemoteError);
+	CHECK_EQ(ncclBroadcast(&x, &x, 1, ncclInt, 0, comm, NULL), ncclRemoteError);
+	CHECK_HAS(ncclGetLastError(comm), "rank 2"); /* still who it was */
 	NCCL(ncclCommShrink(comm, exclude, 1, &less, NULL, NCCL_SHRINK_ABORT));
 	CHECK_EQ(sum_of(less, 1), rank->n - 1);
 	NCCL(ncclCommDestroy(less));
