@@ -722,7 +722,8 @@ enum hk_status hk_batch_begin(struct hk_group *group)
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "a batch has begun already");
 	group->batching = true;
-	return hk__group_failed(group);
+	enum hk_status status = hk__group_failed(group);
+	return status == HK_OK ? hk__group_device_look(group) : status;
 }
 
 void hk__batch_drop(struct hk_group *group)

@@ -432,6 +432,39 @@ TEST(device_abort_threads)
 	bed_threads(2, abort_device_rank, NULL);
 }
 
+/* What is not finished in time on the device, a thread that watches is told. */
+static void late_device_rank(struct bed_rank *rank)
+{
+	struct bed_memory memory;
+	ncclResult_t state = ncclSuccess;
+	ncclComm_t comm;
+	int x = 1;
+
+	bed_memory_open(&memory, true);
+	int *at = bed_alloc(&memory, sizeof(x));
+	bed_write(&memory, at, &x, sizeof(x));
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	if (rank->rank == 0)
+		NCCL(ncclAllReduce(at, at, 1, ncclInt, ncclSum, comm, memory.stream));
+	for (int i = 0; state == ncclSuccess && i < 60000; i++) {
+		usleep(1000);
+		NCCL(ncclCommGetAsyncError(comm, &state));
+	}
+	CHECK_EQ(state, ncclRemoteError);
+	if (rank->rank == 0)
+		CHECK_HAS(ncclGetLastError(comm), "on the device not finished in time");
+	NCCL(ncclCommAbort(comm));
+	bed_read(&memory, &x, at, sizeof(x));
+	bed_free(&memory, at);
+	bed_memory_close(&memory);
+}
+
+TEST(device_deadline)
+{
+	CHECK_EQ(setenv("HOCKET_TIMEOUT", "3", 1), 0);
+	bed_processes(2, late_device_rank, NULL);
+}
+
 /* A split of ranks on a device, and memory by the library. */
 static void split_device_rank(struct bed_rank *rank)
 {
