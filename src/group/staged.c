@@ -194,21 +194,13 @@ void hk__staged_over(struct hk_request *request)
 
 /* ---- enqueueing ---- */
 
-struct lost {
-	struct hk_group *group;
-	struct hk__staged *call;
-};
-
 /* The driver did not take what a request needs that others wait for by now. */
-static void call_lose(void *ctx)
+static void group_lose(void *ctx)
 {
-	const struct lost *lost = ctx;
-	struct hk_group *group = lost->group;
+	struct hk_group *group = ctx;
 	char line[HK_WHY_MAX];
 	struct hk__text text;
 
-	atomic_store_explicit(&lost->call->begun, true, memory_order_release);
-	atomic_store_explicit(&lost->call->told, true, memory_order_release);
 	if (group->failed != HK_OK)
 		return;
 	hk__text_init(&text, line, sizeof(line));
@@ -222,7 +214,6 @@ static enum hk_status call_go(struct hk__staging *staging, struct hk__staged *ca
 			      hk__cu_stream stream)
 {
 	struct hk_group *group = staging->group;
-	struct lost lost = { group, call };
 	enum hk_status status = hk__group_submit(group, &call->request);
 
 	if (status != HK_OK)
@@ -235,8 +226,11 @@ static enum hk_status call_go(struct hk__staging *staging, struct hk__staged *ca
 		staging->flying = call;
 	staging->flying_tail = call;
 	status = hk__ferry_tell(staging->ferry, stream, call_begin, call, &group->why);
-	if (status != HK_OK)
-		hk__world_run(group->world, call_lose, &lost);
+	if (status == HK_OK)
+		return HK_OK;
+	hk__world_run(group->world, group_lose, group);
+	/* No stream will look at it. */
+	atomic_store_explicit(&call->told, true, memory_order_release);
 	return status;
 }
 
@@ -409,12 +403,15 @@ static enum hk_status collective_enqueue(struct hk__staging *staging,
 		return status;
 	call_place(call, in ? room : NULL, out ? room + out_from : NULL);
 	status = call_go(staging, call, stream);
-	if (status == HK_OK)
-		status = hk__ferry_await(ferry, stream, call->mark_at, call->turn, why);
+	if (status != HK_OK)
+		return status;
+	status = hk__ferry_await(ferry, stream, call->mark_at, call->turn, why);
 	if (status == HK_OK && out)
 		status = hk__ferry_up(ferry, stream, request->call.out, room + out_from, out, why);
 	if (status == HK_OK)
 		status = hk__ferry_lead(ferry, stream, why);
+	if (status != HK_OK)
+		hk__world_run(staging->group->world, group_lose, staging->group);
 	return status;
 }
 
@@ -458,9 +455,11 @@ static enum hk_status transfer_enqueue(struct hk__staging *staging,
 	status = call_go(staging, call, stream);
 	if (status != HK_OK && wait)
 		staging->waits.count--;
-	if (status == HK_OK && !wait)
-		status = hk__ferry_await(staging->ferry, stream, call->mark_at, call->turn,
-					 &group->why);
+	if (status != HK_OK || wait)
+		return status;
+	status = hk__ferry_await(staging->ferry, stream, call->mark_at, call->turn, &group->why);
+	if (status != HK_OK)
+		hk__world_run(group->world, group_lose, group);
 	return status;
 }
 
@@ -498,6 +497,8 @@ enum hk_status hk__staged_batch_end(struct hk_group *group)
 	}
 	staging->waits.count = 0;
 	hk__ferry_leave(staging->ferry, &visit);
+	if (status != HK_OK)
+		hk__world_run(group->world, group_lose, group);
 	return status;
 }
 
