@@ -37,8 +37,9 @@ static bool world_run_jobs(struct hk__world *world)
 
 /* An idle thread looks up now and then all the same: requests have deadlines. */
 #define THREAD_NAP_NS UINT64_C(100000000)
-/* Nets do not tell of what is awaited of another rank's device. */
-#define THREAD_COPIES_NAP_NS UINT64_C(50000)
+/* Nets do not tell of what is awaited of another rank's device: looks, ever rarer. */
+#define THREAD_COPIES_NAP_NS UINT64_C(25000)
+#define THREAD_COPIES_NAP_MAX_NS UINT64_C(200000)
 
 static void *world_thread(void *ctx)
 {
@@ -51,7 +52,7 @@ static void *world_thread(void *ctx)
 				 .sleeps = hk__record_sleep,
 				 .sleeps_ctx = world };
 
-	uint64_t next_expiry = 0;
+	uint64_t next_expiry = 0, nap = THREAD_COPIES_NAP_NS;
 
 	for (;;) {
 		bool moved = false;
@@ -78,7 +79,11 @@ static void *world_thread(void *ctx)
 			sched_yield(); /* soon over */
 			continue;
 		}
-		wait.timeout_ns = copies ? THREAD_COPIES_NAP_NS : THREAD_NAP_NS;
+		if (moved || !copies)
+			nap = THREAD_COPIES_NAP_NS;
+		else if (wait.idle > wait.spins + wait.yields && nap < THREAD_COPIES_NAP_MAX_NS)
+			nap *= 2;
+		wait.timeout_ns = copies ? nap : THREAD_NAP_NS;
 		if (moved || copies)
 			wait.deadline = 0;
 		if (hk__wait_step(&wait, moved) == HK_ETIMEDOUT)
