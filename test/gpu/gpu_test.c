@@ -426,10 +426,10 @@ TEST(large)
 
 /* ---- failing ---- */
 
-TEST(a_missing_rank_is_named)
+static void missing_try(uint64_t count)
 {
 	struct bed_op op = {
-		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_FP32, .n = 4, .count = 100000 }
+		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_FP32, .n = 4, .count = count }
 	};
 	struct bed bed;
 
@@ -443,6 +443,13 @@ TEST(a_missing_rank_is_named)
 	/* The others learn of it by the group, or by themselves. */
 	CHECK(bed_call_rank(&bed, &op, 1, 0) != HK_OK);
 	bed_close(&bed);
+}
+
+/* By flags, and by lines. */
+TEST(a_missing_rank_is_named)
+{
+	missing_try(100000);
+	missing_try(2);
 }
 
 TEST(refusals)

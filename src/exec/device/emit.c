@@ -473,7 +473,7 @@ static bool draft_refs(struct draft *draft, const struct wiring *wiring, uint32_
 		if (!ref)
 			return false;
 		*ref = (struct hk__flat_ref){ (uint16_t)place->rank, kinds[place->kind],
-					      place->wide, place->slot };
+					      place->wide, place->slot, place->from };
 		++*count;
 	}
 	return true;

@@ -48,6 +48,7 @@ struct hk__flat_ref {
 	uint8_t kind;
 	uint8_t wide;			/* elements are fp32 there (exec.h) */
 	uint32_t slot;			/* of in or out; else the number of room or line */
+	uint32_t from;			/* of a line: the rank that writes it */
 };
 
 /* Of a rank: so many moves are over, in the slice; below 0: in the one before. */

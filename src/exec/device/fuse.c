@@ -288,6 +288,7 @@ static enum hk_status message_through(struct moves *moves, uint32_t id, enum pla
 
 	if (place == HK_NONE)
 		return HK_ENOMEM;
+	place_at(moves, place)->from = move_at(moves, message.sender)->rank;
 	enum hk_status status = replace(moves, message.sender, true, id, place);
 	return status == HK_OK ? replace(moves, message.receiver, false, id, place) : status;
 }

@@ -32,7 +32,8 @@
 struct flat_operand {
 	char *at;
 	uint64_t factor;
-	uint32_t wide, line, scaled, pad;
+	uint32_t wide, line, scaled;
+	uint32_t from;			/* of a line: the rank that writes it */
 };
 
 #ifndef __cplusplus
@@ -288,15 +289,34 @@ struct flat_waiter {
 	const struct hk__flat_call *call;
 	struct hk__flat_lot *lot;
 	uint32_t number, epoch, lane, step, peer;
+	/* By lines: of so many, from there on, at these words of each. */
+	const struct flat_operand *lines;
+	uint32_t count;
+	uint64_t narrow, wide;
 };
 
 DEV struct flat_waiter flat_waiter(const struct flat_self *self, uint32_t peer)
 {
 	struct flat_waiter waiter = { self->call,	   self->lot,  self->number,
 				      (uint32_t)self->epoch, self->lane, self->step,
-				      peer };
+				      peer,		    NULL,	 0,
+				      0,		    0 };
 
 	return waiter;
+}
+
+/* For whom: the first whose word has not come. */
+DEV_APART uint32_t flat_late(const struct flat_waiter *waiter)
+{
+	for (uint32_t k = 0; k < waiter->count; k++) {
+		const struct flat_operand *line = &waiter->lines[k];
+		const uint64_t *at = (const uint64_t *)(const void *)line->at +
+				     (line->wide ? waiter->wide : waiter->narrow);
+
+		if (line->line && (uint32_t)(flat_peek(at) >> 32) != waiter->epoch)
+			return line->from;
+	}
+	return waiter->peer;
 }
 
 /* After so many looks in vain: not yet, or for good. *deadline is 0 at first. */
@@ -321,7 +341,7 @@ DEV_APART bool flat_give_up(struct flat_waiter waiter, uint32_t looks, uint64_t 
 		report->block = waiter.number;
 		report->lane = waiter.lane;
 		report->step = waiter.step;
-		report->peer = waiter.peer;
+		report->peer = flat_late(&waiter);
 		report->epoch = waiter.epoch;
 		flat_publish(&report->failed);
 	}
@@ -499,6 +519,7 @@ DEV void flat_lines_find(const struct flat_self *self, uint32_t size)
 		operand->line = refs[i].kind == HK__FLAT_LINE;
 		operand->scaled = refs[i].kind == HK__FLAT_IN && (call->mode & HK__FLAT_PREMUL);
 		operand->factor = call->factor;
+		operand->from = refs[i].from;
 		if (operand->line)
 			operand->at = lines + (self->epoch & 1) * call->lines_bytes +
 				      refs[i].slot * call->line_bytes;

@@ -30,6 +30,7 @@ struct place {
 	enum place_kind kind;
 	uint32_t rank;
 	uint32_t slot;		/* of in, out; of rooms and lines: numbered in the end */
+	uint32_t from;		/* of lines: the rank that writes it */
 	bool wide;
 	uint32_t same;		/* the place whose bytes these may be, in place; else itself */
 	struct hk__array moves;	/* uint32_t: that touch it, or once did */
