@@ -21,7 +21,7 @@
 
 #include "gpu/ferry.h"
 
-#define HK__STAGED_CHUNK ((size_t)2 << 20)
+#define HK__STAGED_CHUNK ((size_t)4 << 20)
 
 /* One call, from its API call until both its stream and its request are past it. */
 struct hk__staged {
