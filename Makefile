@@ -103,7 +103,8 @@ test-matrix: ## every collective x algorithm x type x operation x ranks x transp
 	@scripts/setup test
 	@$(call configure,default)
 	@$(call build,default) --target group_matrix
-	@HK_TEST_MATRIX=full build/test/group_matrix the_whole_product
+	@HK_TEST_MATRIX=full build/test/group_matrix whole_threads_shm whole_threads_tcp whole_processes_shm \
+		whole_processes_tcp whole_mixed_threads whole_mixed_processes
 
 test-inject: ## every allocation and every system call fails once, in turn; an hour
 	@scripts/setup test
@@ -150,6 +151,13 @@ bench-gpu-host: ## two processes on one GPU through host memory, beside its copy
 	@$(MAKE) --no-print-directory all
 	@bench/gpu-host
 
+gpu-report: all ## all of that, as a table with limits in docs/GPU.md; needs a GPU, nvcc and PyTorch
+	@$(call configure,default)
+	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver
+	@bench/gpu --build
+	@bench/gpu-host --build
+	@scripts/gpu-report --docs
+
 test-launchers: ## srun and both mpirun start a program
 	@scripts/setup test launchers
 	@$(call configure,default)
@@ -178,6 +186,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch bench-gpu demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+.PHONY: all test test-gpu test-torch bench-gpu bench-gpu-host gpu-report demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
 	test-launchers test-sim test-simgrid startup soak

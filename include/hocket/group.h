@@ -116,15 +116,21 @@ struct hk_opts {
  * HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH, HK_EREVOKED or HK_EIO the group has failed,
  * on all ranks: it can be agreed on, shrunk and freed. `out` is undefined then.
  *
- * Buffers may be CUDA device memory, both or none, where ranks are threads of one
- * process that has called CUDA before it makes the group. Such a call is enqueued on
- * a stream, and returns: it is over when the stream has passed it, and needs no
- * host until then. It can be captured in a graph, after one of the same shape was
- * made outside. Its deadline is counted from when it begins there; that it failed
- * is what the next call says. Calls of a group follow each other in one order on
- * all ranks, whatever their streams. Several ranks may share a GPU: their calls then
- * must not wait for each other in any stream. A rank without a buffer in a call
- * gives a stream.
+ * Buffers may be CUDA device memory, both or none, in processes that have called CUDA
+ * before they make the group. Such a call is enqueued on a stream, and returns: it is
+ * over when the stream has passed it. Its deadline is counted from when it begins
+ * there; that it failed is what the next call says. Calls of a group follow each other
+ * in one order on all ranks, whatever their streams. Several ranks may share a GPU:
+ * their calls then must not wait for each other in any stream. A rank without a buffer
+ * in a call gives a stream. There are no requests of such calls.
+ *
+ * Where ranks reach each other's device memory (one process, or processes of one host)
+ * a call needs no host, and can be captured in a graph, after one of the same shape
+ * was made outside; among processes the first is a meeting that all ranks come to, each
+ * by a thread of its own. Where they do not (several hosts, ranks without a GPU,
+ * HOCKET_GPU=staged) calls go by memory of the hosts: the stream waits, the thread does
+ * not; no graph can hold them; ranks without a GPU take part by calls on memory of
+ * their own.
  */
 HK_API HK_NODISCARD enum hk_status
 hk_allreduce(struct hk_group *group, const void *in, void *out, uint64_t count, enum hk_type type,

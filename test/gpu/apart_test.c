@@ -174,6 +174,11 @@ TEST(three_processes)
 	task_run(&(struct task){ .n = 3, .run = all_of_it, .killed = HK_NONE }, 3);
 }
 
+TEST(four_processes)
+{
+	task_run(&(struct task){ .n = 4, .run = all_of_it, .killed = HK_NONE }, 4);
+}
+
 TEST(eight_processes)
 {
 	task_run(&(struct task){ .n = 8, .run = all_of_it, .killed = HK_NONE }, 8);

@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -185,22 +186,35 @@ TEST(messages)
 }
 
 /* Many small ones, further ahead than a ring has slots and notes. */
+enum {
+	AHEAD_COUNT = 300,
+	AHEAD_BYTES = 4000
+};
+
+static void *ahead_send(void *arg)
+{
+	struct bed *bed = arg;
+
+	for (unsigned i = 0; i < AHEAD_COUNT; i++)
+		MUST(bed->groups[0], bed_send(bed, 0, 1, (size_t)i * AHEAD_BYTES, AHEAD_BYTES, i));
+	return NULL;
+}
+
+/* By a thread of its own: a driver takes so many calls ahead, then it waits. */
 TEST(messages_ahead)
 {
-	enum {
-		COUNT = 100, /* a stream takes some hundreds of calls ahead, and no more */
-		BYTES = 4000
-	};
+	pthread_t sender;
 	struct bed bed;
 
-	bed_staged(&bed, 2, (size_t)COUNT * BYTES);
-	device_fill(bed.memory[0], (size_t)COUNT * BYTES, 7);
-	for (unsigned i = 0; i < COUNT; i++)
-		MUST(bed.groups[0], bed_send(&bed, 0, 1, (size_t)i * BYTES, BYTES, i));
-	for (unsigned i = 0; i < COUNT; i++)
-		MUST(bed.groups[1], bed_recv(&bed, 0, 1, (size_t)i * BYTES, BYTES, i));
+	bed_staged(&bed, 2, (size_t)AHEAD_COUNT * AHEAD_BYTES);
+	device_fill(bed.memory[0], (size_t)AHEAD_COUNT * AHEAD_BYTES, 7);
+	CHECK_EQ(pthread_create(&sender, NULL, ahead_send, &bed), 0);
+	usleep(100000);
+	for (unsigned i = 0; i < AHEAD_COUNT; i++)
+		MUST(bed.groups[1], bed_recv(&bed, 0, 1, (size_t)i * AHEAD_BYTES, AHEAD_BYTES, i));
+	pthread_join(sender, NULL);
 	bed_wait(&bed);
-	device_check(bed.memory[1], (size_t)COUNT * BYTES, 7);
+	device_check(bed.memory[1], (size_t)AHEAD_COUNT * AHEAD_BYTES, 7);
 	bed_close(&bed);
 }
 

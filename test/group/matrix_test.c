@@ -277,11 +277,13 @@ TEST(many_slices)
 
 /* ---- all of it ---- */
 
+/* Uneven, and one more size: of those, each combination has another. */
 static void everything_of(struct walk *walk, const struct hk_algo_info *algo, enum hk_type type,
-			  enum hk_redop redop)
+			  enum hk_redop redop, uint32_t turn)
 {
 	uint32_t n = hk_group_size(walk->group);
-	const uint64_t sizes[] = { 0, 1, n - 1, n, n + 1, 1000, (300u << 10) / hk_type_size(type) };
+	const uint64_t more[] = { 0, 1, n - 1, n, 1000, (300u << 10) / hk_type_size(type) };
+	const uint64_t sizes[] = { n + 1, more[turn % (sizeof(more) / sizeof(more[0]))] };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct op op = { .want = { .coll = algo->coll,
@@ -297,6 +299,7 @@ static void everything_of(struct walk *walk, const struct hk_algo_info *algo, en
 static void everything(struct world_seat *seat)
 {
 	struct walk walk = { .group = seat->group, .seed = seat->n };
+	uint32_t turn = seat->n;
 	struct hk_algo_info algo;
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
@@ -306,19 +309,48 @@ static void everything(struct world_seat *seat)
 			for (unsigned op = 0; op < ops && algo.coll < HK_COLL_BARRIER; op++) {
 				if (hk_redop_valid((enum hk_type)type, (enum hk_redop)op))
 					everything_of(&walk, &algo, (enum hk_type)type,
-						      (enum hk_redop)op);
+						      (enum hk_redop)op, turn++);
 			}
 		}
 	}
 	walk_done(&walk, seat);
 }
 
-TEST(the_whole_product)
+static void product_run(enum world_kind kind)
 {
 	if (!matrix_is_full())
-		SKIP("hours of it: make test-matrix");
-	for (unsigned kind = 0; kind < WORLD_KINDS; kind++)
-		kind_run((enum world_kind)kind, ranks_all, everything);
+		SKIP("an hour of it: make test-matrix");
+	kind_run(kind, ranks_all, everything);
+}
+
+TEST(whole_threads_shm)
+{
+	product_run(WORLD_THREADS_SHM);
+}
+
+TEST(whole_threads_tcp)
+{
+	product_run(WORLD_THREADS_TCP);
+}
+
+TEST(whole_processes_shm)
+{
+	product_run(WORLD_PROCESSES_SHM);
+}
+
+TEST(whole_processes_tcp)
+{
+	product_run(WORLD_PROCESSES_TCP);
+}
+
+TEST(whole_mixed_threads)
+{
+	product_run(WORLD_MIXED_THREADS);
+}
+
+TEST(whole_mixed_processes)
+{
+	product_run(WORLD_MIXED_PROCESSES);
 }
 
 /* ---- rounded once ---- */

@@ -148,10 +148,13 @@ void bed_free(const struct bed_memory *memory, void *at)
 
 void bed_write(const struct bed_memory *memory, void *to, const void *from, size_t bytes)
 {
-	if (memory->device)
+	if (memory->device) {
 		CU(cu.in((cu_ptr)(uintptr_t)to, from, bytes));
-	else
+		/* From memory that is not pinned it may still be on its way. */
+		CU(cu.stream_wait(NULL));
+	} else {
 		memcpy(to, from, bytes);
+	}
 }
 
 void bed_read(const struct bed_memory *memory, void *to, const void *from, size_t bytes)
