@@ -46,6 +46,7 @@ static const struct field wire_fields[] = {
 	{ "send-byte", "ns/B", HK__NUMBER_CURVE, WIRE(send_byte_ns), 0, 1e6, NONE },
 	{ "recv-byte", "ns/B", HK__NUMBER_CURVE, WIRE(recv_byte_ns), 0, 1e6, NONE },
 	{ "fresh-byte", "ns/B", HK__NUMBER_CURVE, WIRE(fresh_byte_ns), 0, 1e6, NONE },
+	{ "cold-byte", "ns/B", HK__NUMBER_CURVE, WIRE(cold_byte_ns), 0, 1e6, NONE },
 	{ "ahead-byte", "ns/B", HK__NUMBER_CURVE, WIRE(ahead_byte_ns), 0, 1e6, NONE },
 	{ "gap", "ns", HK__NUMBER_REAL, WIRE(gap_ns), 0, 1e12, NONE },
 	{ "overhead", "", HK__NUMBER_REAL, WIRE(overhead), 1, 100, NONE },

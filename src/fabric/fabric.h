@@ -62,6 +62,8 @@ struct hk__wire {
 	struct hk__curve recv_byte_ns;	/* the receiver's */
 	struct hk__curve fresh_byte_ns;	/* and more, if the sender wrote it during the operation:
 					   it has to come out of another core's cache */
+	struct hk__curve cold_byte_ns;	/* and more at the sender, if it wrote none of it during
+					   the operation: it has to come out of memory */
 	struct hk__curve ahead_byte_ns;	/* and more at the sender, if its lane only sends while
 					   others receive: what is on its way piles up */
 	double gap_ns;			/* between two messages of one device, at least */

@@ -141,6 +141,13 @@ static const struct {
 	    { 16 << 20, 0.1391 },
 	    { 128 << 20, 0.1761 },
 	    { -1, 0 } } },
+	{ "tcp.cold-byte",
+	  { { 32 << 10, 0.01 },
+	    { 256 << 10, 0.02 },
+	    { 2 << 20, 0.03 },
+	    { 16 << 20, 0.03 },
+	    { 128 << 20, 0.03 },
+	    { -1, 0 } } },
 	{ "tcp.ahead-byte",
 	  { { 32 << 10, 0.02 },
 	    { 256 << 10, 0.02 },
@@ -239,6 +246,7 @@ void hk__fabric_crowd(struct hk_fabric *fabric, double crowd)
 		curve_scale(&wire->flight_ns, 1, SWITCH_NS * (crowd - 1));
 		curve_scale(&wire->send_byte_ns, crowd, 0);
 		curve_scale(&wire->recv_byte_ns, crowd, 0);
+		curve_scale(&wire->cold_byte_ns, crowd, 0);
 		curve_scale(&wire->ahead_byte_ns, crowd, 0);
 	}
 }

@@ -22,6 +22,8 @@ double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
 	if (out) {
 		ns += hk__curve_at(&out->send_ns, shape->bytes);
 		given = hk__curve_at(&out->send_byte_ns, touched);
+		if (shape->cold)
+			given += hk__curve_at(&out->cold_byte_ns, touched);
 		if (shape->ahead)
 			given += hk__curve_at(&out->ahead_byte_ns, touched);
 	}

@@ -18,6 +18,7 @@ struct hk__step_shape {
 	enum hk_op op;
 	bool keeps;		/* a step that receives and sends also has a dst */
 	bool fresh;		/* what it receives was written during the operation */
+	bool cold;		/* what it sends was not */
 	bool ahead;		/* its lane only sends, and others of the rank receive */
 	double bytes;		/* moved, of one slice */
 	double footprint;	/* bytes the operation touches at this rank */

@@ -93,11 +93,12 @@ static double lane_cost(struct sim *sim, uint32_t l)
 	bool fresh = lane->from != HK_NONE && chan_is_fresh(sim_chan_at(sim, lane->from));
 
 	if (lane->cost.op != step->op || lane->cost.keeps != step->keeps ||
-	    lane->cost.fresh != fresh || lane->cost.count != step->count || lane->cost.in != in ||
-	    lane->cost.out != out) {
+	    lane->cost.fresh != fresh || lane->cost.cold == step->fresh ||
+	    lane->cost.count != step->count || lane->cost.in != in || lane->cost.out != out) {
 		struct hk__step_shape shape = { .op = step->op,
 						.keeps = step->keeps,
 						.fresh = fresh,
+						.cold = !step->fresh,
 						.ahead = lane->ahead,
 						.bytes = step->count * sim->jobs[actor->job].chunk,
 						.footprint = actor->footprint };
@@ -105,6 +106,7 @@ static double lane_cost(struct sim *sim, uint32_t l)
 		lane->cost.op = step->op;
 		lane->cost.keeps = step->keeps;
 		lane->cost.fresh = fresh;
+		lane->cost.cold = !step->fresh;
 		lane->cost.count = step->count;
 		lane->cost.in = in;
 		lane->cost.out = out;

@@ -84,6 +84,8 @@ static void params_collect(struct fit *fit, const struct hk_sim_fit_what *what)
 		curve_add(fit, &wire->send_byte_ns, NULL);
 		curve_add(fit, &wire->recv_byte_ns, NULL);
 		curve_add(fit, &wire->fresh_byte_ns, NULL);
+		if (hk__curve_at(&wire->cold_byte_ns, 0) > 0)
+			curve_add(fit, &wire->cold_byte_ns, NULL);
 		if (hk__curve_at(&wire->ahead_byte_ns, 0) > 0)
 			curve_add(fit, &wire->ahead_byte_ns, NULL);
 	}
@@ -298,9 +300,9 @@ static void params_round(const struct fit *fit)
 static void sources_set(struct hk_fabric *fabric, const char *prefix, uint32_t nsamples,
 			double error)
 {
-	static const char *const names[] = { "send",	  "recv",	"flight",     "send-byte",
-					     "recv-byte", "fresh-byte", "ahead-byte", "call",
-					     "step",	  "copy",	"reduce" };
+	static const char *const names[] = { "send",	  "recv",	"flight",    "send-byte",
+					     "recv-byte", "fresh-byte", "cold-byte", "ahead-byte",
+					     "call",	  "step",	"copy",	     "reduce" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char name[80];

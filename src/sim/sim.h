@@ -92,7 +92,7 @@ struct sim_lane {
 	struct lane_run runs[LANE_RUNS_KEPT]; /* jump.c */
 	struct {			/* the last cost that was worked out */
 		enum hk_op op;
-		bool keeps, fresh;
+		bool keeps, fresh, cold;
 		uint32_t count, in, out;
 		double ns;
 	} cost;
