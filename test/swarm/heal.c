@@ -132,7 +132,6 @@ void heal_shrink(struct bed_seat *seat, struct heal *heal)
 		bed_called(seat, "free", seat->bed->spec.timeout_ns);
 	}
 	seen->over = true;
-	seen->ended = hk__simnet_now(seat->bed->simnet);
 }
 
 void heal_main(struct bed_seat *seat, void *ctx)

@@ -28,7 +28,6 @@ struct heal_seen {
 	uint32_t members[HEAL_ROUNDS_MAX]; /* a bit for each rank of the world */
 	bool well;			/* in the end all went on together */
 	bool over;
-	uint64_t ended;			/* when */
 };
 
 struct heal {

@@ -119,13 +119,10 @@ static uint32_t reducescatter_steps(const struct hk_plan *plan, uint32_t rank, u
 	return lane == SENDS ? plan->n - 1 : hk__accumulate_steps(plan->n, rank);
 }
 
-/* The own block goes to `out`; scratch: a slot for sums before. */
-static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane,
-			       struct hk_span out, uint32_t scratch, uint32_t i,
-			       struct hk_step *step)
+/* A member's own block goes to `out`; scratch: a slot for sums before. */
+static void direct_reduce_step(struct team team, uint32_t lane, struct hk_span out,
+			       uint32_t scratch, uint32_t i, struct hk_step *step)
 {
-	struct team team = team_all(plan, rank, 0);
-
 	if (lane == SENDS) {
 		uint32_t peer = team_next(&team, i + 1);
 
@@ -135,7 +132,7 @@ static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32
 	}
 	team.lane = SENDS;
 	struct accumulate acc = { .team = team,
-				  .in = span(HK_BUF_IN, rank),
+				  .in = span(HK_BUF_IN, team.me),
 				  .out = out,
 				  .scratch = span(HK_BUF_SCRATCH, scratch),
 				  .count = 1 };
@@ -145,7 +142,7 @@ static void direct_reduce_step(const struct hk_plan *plan, uint32_t rank, uint32
 static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			       struct hk_step *step)
 {
-	direct_reduce_step(plan, rank, lane, span(HK_BUF_OUT, 0), 0, i, step);
+	direct_reduce_step(team_all(plan, rank, 0), lane, span(HK_BUF_OUT, 0), 0, i, step);
 }
 
 /*
@@ -178,7 +175,7 @@ static void twoshot_add_step(const struct hk_plan *plan, uint32_t rank, uint32_t
 		return;
 	}
 	if (i < added) {
-		direct_reduce_step(plan, rank, ADDS, span(HK_BUF_OUT, rank), 0, i, step);
+		direct_reduce_step(team, ADDS, span(HK_BUF_OUT, rank), 0, i, step);
 		return;
 	}
 	team.lane = GATHERS;
@@ -186,59 +183,60 @@ static void twoshot_add_step(const struct hk_plan *plan, uint32_t rank, uint32_t
 		  1);
 }
 
-static void twoshot_gather_step(const struct hk_plan *plan, uint32_t rank, uint32_t i,
-				struct hk_step *step)
+static void twoshot_gather_step(struct team team, uint32_t i, struct hk_step *step)
 {
-	struct team team = team_all(plan, rank, 0);
 	uint32_t peer = team_prev(&team, i + 1);
 
 	team.lane = ADDS;
 	step_recv(step, team_port(&team, peer), span(HK_BUF_OUT, peer), 1);
 	/* In place, what lies there has to be sent first: to that very peer. */
-	step->after = (struct hk_after){ SENDS, plan->n - 2 - i };
+	step->after = (struct hk_after){ SENDS, team.n - 2 - i };
 }
 
 static void twoshot_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step)
 {
+	struct team team = team_all(plan, rank, 0);
+
 	if (lane == SENDS)
-		direct_reduce_step(plan, rank, lane, span(HK_BUF_OUT, rank), 0, i, step);
+		direct_reduce_step(team, lane, span(HK_BUF_OUT, rank), 0, i, step);
 	else if (lane == ADDS)
 		twoshot_add_step(plan, rank, i, step);
 	else
-		twoshot_gather_step(plan, rank, i, step);
+		twoshot_gather_step(team, i, step);
 }
 
-/* ---- reduce two-shot: the same, but sums go to the root alone ---- */
+/* ---- reduce two-shot: the same, but sums go to the root alone, who is member 0 ---- */
 
 static uint32_t reduce_scratch(const struct hk_plan *plan, uint32_t rank)
 {
-	return (plan->n > 2 ? 1u : 0u) + (rank != plan->root ? 1u : 0u);
+	uint32_t me = team_all(plan, rank, plan->root).me;
+
+	return me < 2 ? me : 2;
 }
 
 static uint32_t reduce_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
 {
-	bool root = rank == plan->root;
+	uint32_t me = team_all(plan, rank, plan->root).me;
 
 	if (lane == ADDS)
-		return hk__accumulate_steps(plan->n, rank) + (root ? 0 : 1);
-	return lane == SENDS || root ? plan->n - 1 : 0;
+		return hk__accumulate_steps(plan->n, me) + (me ? 1 : 0);
+	return lane == SENDS || !me ? plan->n - 1 : 0;
 }
 
 static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			struct hk_step *step)
 {
-	bool root = rank == plan->root;
-	struct hk_span sum = root ? span(HK_BUF_OUT, rank) : span(HK_BUF_SCRATCH, 0);
-	struct team team = team_all(plan, rank, 0);
+	struct team team = team_all(plan, rank, plan->root);
+	struct hk_span sum = span(team.me ? HK_BUF_SCRATCH : HK_BUF_OUT, 0);
 
 	if (lane == GATHERS) {
-		twoshot_gather_step(plan, rank, i, step);
-	} else if (lane == SENDS || i < hk__accumulate_steps(plan->n, rank)) {
-		direct_reduce_step(plan, rank, lane, sum, root ? 0 : 1, i, step);
+		twoshot_gather_step(team, i, step);
+	} else if (lane == SENDS || i < hk__accumulate_steps(plan->n, team.me)) {
+		direct_reduce_step(team, lane, sum, 1, i, step);
 	} else {
 		team.lane = GATHERS;
-		step_send(step, team_port(&team, plan->root), sum, 1);
+		step_send(step, team_port(&team, 0), sum, 1);
 	}
 }
 
