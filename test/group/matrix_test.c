@@ -319,7 +319,7 @@ static void everything(struct world_seat *seat)
 static void product_run(enum world_kind kind)
 {
 	if (!matrix_is_full())
-		SKIP("an hour of it: make test-matrix");
+		SKIP("it takes long: make test-matrix");
 	kind_run(kind, ranks_all, everything);
 }
 
