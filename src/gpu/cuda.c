@@ -13,12 +13,8 @@ static const void *cuda_kernels;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A library that stays: what was made with it may outlive every group. */
-static bool cuda_open(void)
+static bool cuda_open(void *library)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-
-	if (!library)
-		return false;
 #define CUDA_FIND(member, symbol, arguments) \
 	if (!hk__library_find(library, symbol, &cuda.member)) { \
 		hk__log("the CUDA driver has no %s: device memory is not known as such", symbol); \
@@ -42,8 +38,7 @@ void hk__cuda_look(void)
 		void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 
 		if (library) {
-			dlclose(library);
-			refused = !cuda_open();
+			refused = !cuda_open(library);
 			atomic_store_explicit(&hk__cuda_seen, !refused, memory_order_release);
 		}
 	}

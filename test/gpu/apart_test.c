@@ -79,13 +79,6 @@ static void task_run(const struct task *task, uint32_t processes)
 		SKIP("as the processes say");
 }
 
-static void op_try(struct bed *bed, const struct bed_op *op)
-{
-	bed_fill(bed, op);
-	bed_call(bed, op);
-	bed_check(bed, op);
-}
-
 /* ---- everything ---- */
 
 /*
@@ -106,7 +99,7 @@ static void op_sizes(struct bed *bed, struct bed_op op)
 		op.inplace = (op.want.seed + i) % 2 && op.want.coll != HK_COLL_ALLTOALL;
 		op.skew = i % 3;
 		op.want.v = i == 2 && want_has_v(op.want.coll) && op.want.coll != HK_COLL_ALLTOALL;
-		op_try(bed, &op);
+		bed_try(bed, &op);
 	}
 }
 
@@ -205,7 +198,7 @@ static void every_algorithm(const struct task *task, uint32_t process)
 		for (size_t k = 0; k < (bed_is_standin() ? 2 : 3); k++) {
 			op.want.count = counts[k];
 			op.inplace = algo.inplace && k % 2;
-			op_try(&bed, &op);
+			bed_try(&bed, &op);
 		}
 	}
 	bed_close(&bed);
@@ -238,7 +231,7 @@ static void large(const struct task *task, uint32_t process)
 				  .count = colls[c] == HK_COLL_ALLREDUCE ? all : all / bed.n }
 		};
 
-		op_try(&bed, &op);
+		bed_try(&bed, &op);
 	}
 	bed_close(&bed);
 }
@@ -275,7 +268,7 @@ static void graphs(const struct task *task, uint32_t process)
 			bed_replay(&bed, graph);
 			bed_check(&bed, &op);
 		}
-		op_try(&bed, &op);
+		bed_try(&bed, &op);
 		bed_graph_free(graph);
 	}
 	bed_close(&bed);
@@ -475,10 +468,10 @@ static void staged_try(struct bed *bed)
 					      HK_COLL_ALLTOALL };
 
 	for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++)
-		op_try(bed, &(struct bed_op){ .want = { .coll = colls[i],
-							.type = HK_TYPE_BF16,
-							.n = bed->n,
-							.count = 1003 } });
+		bed_try(bed, &(struct bed_op){ .want = { .coll = colls[i],
+							 .type = HK_TYPE_BF16,
+							 .n = bed->n,
+							 .count = 1003 } });
 }
 
 /* What comes of it is the same on all ranks, by the cards or by the first call. */
@@ -595,7 +588,7 @@ static void killed(const struct task *task, uint32_t process)
 
 	bed_open_empty(&bed, task->n, (size_t)4 << 20);
 	bed_join(&bed, process, address, 0);
-	op_try(&bed, &op);
+	bed_try(&bed, &op);
 	if (process == task->killed)
 		raise(SIGKILL);
 	enum hk_status status = bed_call_rank(&bed, &op, process, UINT64_C(3600000000000));
@@ -704,7 +697,7 @@ static void late(const struct task *task, uint32_t process)
 
 	bed_open_empty(&bed, task->n, (size_t)4 << 20);
 	bed_join(&bed, process, address, 0);
-	op_try(&bed, &op);
+	bed_try(&bed, &op);
 	if (process == 0) {
 		CHECK_EQ(bed_call_rank(&bed, &op, 0, 100 * 1000 * 1000), HK_OK);
 		bed_wait(&bed);

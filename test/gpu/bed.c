@@ -380,6 +380,13 @@ void bed_check(struct bed *bed, const struct bed_op *op)
 	}
 }
 
+void bed_try(struct bed *bed, const struct bed_op *op)
+{
+	bed_fill(bed, op);
+	bed_call(bed, op);
+	bed_check(bed, op);
+}
+
 /* ---- graphs ---- */
 
 static hk__cu_event fork_event(void)

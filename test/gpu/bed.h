@@ -72,6 +72,8 @@ enum hk_status bed_call_rank(struct bed *bed, const struct bed_op *op, uint32_t 
 			     uint64_t timeout_ns);
 /* Outputs are right, and nothing else has changed. */
 void bed_check(struct bed *bed, const struct bed_op *op);
+/* All three. */
+void bed_try(struct bed *bed, const struct bed_op *op);
 
 /* ---- graphs ---- */
 

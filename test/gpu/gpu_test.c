@@ -20,13 +20,6 @@ static bool is_small(void)
 
 /* ---- everything ---- */
 
-static void op_try(struct bed *bed, const struct bed_op *op)
-{
-	bed_fill(bed, op);
-	bed_call(bed, op);
-	bed_check(bed, op);
-}
-
 /* In and out of place, aligned and not, some sizes. */
 static void op_sizes(struct bed *bed, struct bed_op op)
 {
@@ -39,7 +32,7 @@ static void op_sizes(struct bed *bed, struct bed_op op)
 		op.inplace = i % 2 && op.want.coll != HK_COLL_ALLTOALL;
 		op.skew = i % 3;
 		op.want.v = i == 3 && want_has_v(op.want.coll) && op.want.coll != HK_COLL_ALLTOALL;
-		op_try(bed, &op);
+		bed_try(bed, &op);
 	}
 }
 
@@ -135,7 +128,7 @@ TEST(every_algorithm)
 		for (size_t k = 0; k < ncounts; k++) {
 			op.want.count = counts[k];
 			op.inplace = algo.inplace && k % 2;
-			op_try(&bed, &op);
+			bed_try(&bed, &op);
 		}
 	}
 	bed_close(&bed);
@@ -279,7 +272,7 @@ TEST(graphs)
 						       .n = 8,
 						       .count = counts[i] } };
 
-			op_try(&bed, &op);
+			bed_try(&bed, &op);
 			bed_capture_begin(&bed);
 			bed_call(&bed, &op);
 			void *graph = bed_capture_end(&bed);
@@ -290,7 +283,7 @@ TEST(graphs)
 				bed_check(&bed, &op);
 			}
 			/* And what is not in it goes on after it. */
-			op_try(&bed, &op);
+			bed_try(&bed, &op);
 			bed_graph_free(graph);
 		}
 	}
@@ -434,7 +427,7 @@ static void missing_try(uint64_t count)
 	struct bed bed;
 
 	bed_open(&bed, 4, (size_t)4 << 20);
-	op_try(&bed, &op);
+	bed_try(&bed, &op);
 	for (uint32_t r = 0; r < 3; r++)
 		CHECK_EQ(bed_call_rank(&bed, &op, r, 100 * 1000 * 1000), HK_OK);
 	bed_wait(&bed);
@@ -475,7 +468,7 @@ TEST(refusals)
 	CHECK_EQ(hk_allreduce(bed.groups[0], at + 2, at + 2, 8, HK_TYPE_FP32, HK_REDOP_SUM, NULL),
 		 HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "not aligned");
-	op_try(&bed, &op); /* nothing was begun */
+	bed_try(&bed, &op); /* nothing was begun */
 	bed_close(&bed);
 }
 
@@ -493,7 +486,7 @@ TEST(ranks_have_room_or_are_refused)
 		SKIP("a GPU has more");
 	for (uint32_t i = 0; i < 20; i++) {
 		op.want.seed++;
-		op_try(&bed, &op);
+		bed_try(&bed, &op);
 	}
 	bed_close(&bed);
 	bed_open(&bed, 5, (size_t)1 << 20);

@@ -114,13 +114,6 @@ static enum hk_status bed_recv(struct bed *bed, uint32_t from, uint32_t to, size
 		       &opts);
 }
 
-static void op_try(struct bed *bed, const struct bed_op *op)
-{
-	bed_fill(bed, op);
-	bed_call(bed, op);
-	bed_check(bed, op);
-}
-
 /* Every collective, in and out of place, with and without counts, one behind the other. */
 TEST(collectives)
 {
@@ -141,7 +134,7 @@ TEST(collectives)
 			op.want.v = i % 2 && want_has_v(op.want.coll) &&
 				    op.want.coll != HK_COLL_ALLTOALL;
 			op.inplace = i % 4 == 2 && op.want.coll != HK_COLL_ALLTOALL;
-			op_try(&bed, &op);
+			bed_try(&bed, &op);
 		}
 	}
 	bed_close(&bed);
@@ -158,7 +151,7 @@ TEST(calls_that_grow)
 
 	bed_staged(&bed, 2, 40 * MIB);
 	for (op.want.count = 1; op.want.count < 4 * MIB; op.want.count *= 4)
-		op_try(&bed, &op);
+		bed_try(&bed, &op);
 	op.want.count = 10000;
 	bed_fill(&bed, &op);
 	for (unsigned i = 0; i < 100; i++) /* more than a slab of calls, all ahead */
