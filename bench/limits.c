@@ -11,6 +11,7 @@
  *	memcpy2	both do, each its own
  *	stream	one writes to a TCP socket, the other reads
  *	socket	both write, and read what the other wrote: one exchange
+ *	kept	the same, and then each copies as many bytes of its own
  *
  * Sockets go over 127.0.0.1; with --netns the processes are in two network
  * namespaces, and the first listens on ADDRESS. Nobody sleeps: who waits, spins
@@ -151,6 +152,14 @@ static void run_socket(size_t bytes)
 	exchange(bytes, bytes);
 }
 
+/* Source and target are twice as long: what is kept is not what was sent. */
+static void run_kept(size_t bytes)
+{
+	exchange(bytes, bytes);
+	memcpy(target + bytes, source + bytes, bytes);
+	__asm__ volatile("" : : "r"(target) : "memory");
+}
+
 static const struct limit {
 	const char *name;
 	void (*run)(size_t bytes);
@@ -158,7 +167,7 @@ static const struct limit {
 } limits[] = {
 	{ "lines", run_lines, false },	   { "memcpy1", run_memcpy1, false },
 	{ "memcpy2", run_memcpy2, false }, { "stream", run_stream, true },
-	{ "socket", run_socket, true },
+	{ "socket", run_socket, true },	   { "kept", run_kept, true },
 };
 
 /* ---- time ---- */
@@ -390,10 +399,10 @@ static void work(char **texts, size_t most)
 	if (netns)
 		enter_netns();
 	connect_both();
-	source = memory(most, MAP_PRIVATE);
-	target = memory(most, MAP_PRIVATE);
-	memset(source, 1, most);
-	memset(target, 2, most);
+	source = memory(2 * most, MAP_PRIVATE);
+	target = memory(2 * most, MAP_PRIVATE);
+	memset(source, 1, 2 * most);
+	memset(target, 2, 2 * most);
 	for (; *texts; texts++)
 		cells(*texts, NULL);
 }

@@ -260,6 +260,11 @@ static void print_reason(const struct explain *explain)
 		return;
 	}
 	double ratio = candidate_ns(b) / candidate_ns(a);
+	if (ratio < 0.9995) {
+		printf("\n%s takes %.2g %% longer than %s, and is taken: it needs no levels.\n",
+		       a->algo, 100 / ratio - 100, b->algo);
+		return;
+	}
 	if (ratio < 1.0005) {
 		printf("\n%s and %s are equal here; the first of the collective is taken.\n",
 		       a->algo, b->algo);

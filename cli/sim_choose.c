@@ -209,11 +209,11 @@ static int choose_failed(struct sim_run *run, enum hk_status status, const char 
 
 static void job_take(struct sim_job *job, const struct hk_sim_candidate *found, uint32_t count)
 {
-	double best = INFINITY;
+	uint32_t first = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (found[i].simulated)
-			best = fmin(best, found[i].result.time_ns);
+	while (first < count && !found[first].simulated)
+		first++;
+	double best = first < count ? found[first].result.time_ns : INFINITY;
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t k = 0; k < job->ncandidates; k++) {
 			struct sim_candidate *candidate = &job->candidates[k];
@@ -221,8 +221,7 @@ static void job_take(struct sim_job *job, const struct hk_sim_candidate *found, 
 			if (strcmp(candidate->algo, found[i].algo) != 0)
 				continue;
 			/* The first has the best estimate, where no time is known. */
-			if (isinf(best) ? i == 0
-					: found[i].simulated && !(found[i].result.time_ns > best))
+			if (i == (first < count ? first : 0))
 				job->chosen = k;
 			/* It might have won: somebody should know. */
 			if (!found[i].simulated && found[i].estimate_ns < best)

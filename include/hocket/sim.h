@@ -123,7 +123,8 @@ struct hk_sim_candidate {
 
 /*
  * Every algorithm that fits, the fastest first, by its simulated time or, where
- * that was not worth while (or more than opts->messages_max), by its estimate.
+ * that was not worth while (or more than opts->messages_max), by its estimate. An
+ * algorithm of two levels is not first where a flat one takes 1 % longer at most.
  * candidates_out has HK_SIM_CANDIDATES_MAX rows.
  */
 HK_API HK_NODISCARD enum hk_status

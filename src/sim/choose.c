@@ -11,6 +11,7 @@
 #include "model/formula.h"
 
 #include <math.h>
+#include <string.h>
 
 /*
  * Whose estimate is so many times the best time that was found, and the best
@@ -18,6 +19,9 @@
  */
 #define NEAR_THE_BEST_TIME 2.0
 #define NEAR_THE_BEST_ESTIMATE 3.0
+
+/* Levels have to gain something: what is so near the best, and flat, is taken. */
+#define AS_GOOD_AS_THE_BEST 1.01
 
 /* ---- candidates ---- */
 
@@ -86,6 +90,30 @@ static void choice_estimate(struct choice *choice)
 	candidates_sort(choice->candidates, choice->count, by_estimate);
 }
 
+static bool candidate_flat(const struct choice *choice, const struct hk_sim_candidate *candidate)
+{
+	struct hk_algo_info algo;
+
+	return hk_algo_find(choice->what->coll, candidate->algo, &algo) == HK_OK && !algo.nodes;
+}
+
+/* Of those that the model cannot tell apart, the plainer one comes first. */
+static void choice_prefer_flat(struct choice *choice)
+{
+	struct hk_sim_candidate *all = choice->candidates;
+	double most = AS_GOOD_AS_THE_BEST * candidate_ns(&all[0]);
+	uint32_t flat = 0;
+
+	while (flat < choice->count && candidate_ns(&all[flat]) <= most &&
+	       !candidate_flat(choice, &all[flat]))
+		flat++;
+	if (flat == choice->count || candidate_ns(&all[flat]) > most || !all[flat].simulated)
+		return;
+	struct hk_sim_candidate taken = all[flat];
+	memmove(&all[1], &all[0], flat * sizeof(*all));
+	all[0] = taken;
+}
+
 static enum hk_status candidate_plan(const struct choice *choice, const char *name,
 				     struct hk_why *why, struct hk_plan **plan_out)
 {
@@ -133,6 +161,7 @@ static enum hk_status choice_simulate(struct choice *choice, struct hk_why *why)
 		best = fmin(best, candidate_ns(candidate));
 	}
 	candidates_sort(choice->candidates, choice->count, by_time);
+	choice_prefer_flat(choice);
 	return HK_OK;
 }
 
