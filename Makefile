@@ -99,12 +99,18 @@ validate-here: ## predictions beside measurements on this machine; 10 minutes
 	@$(call build,default) --target hocket_cli
 	@scripts/validate-here
 
-test-matrix: ## every collective x algorithm x type x operation x ranks x transport
+# Threads are what ThreadSanitizer can look into.
+MATRIX_asan = $(MATRIX_default)
+MATRIX_tsan = whole_threads_shm whole_threads_tcp whole_mixed_threads
+MATRIX_default = $(MATRIX_tsan) whole_processes_shm whole_processes_tcp whole_mixed_processes
+UNDER ?= default
+RANKS ?= full
+
+test-matrix: ## every collective x algorithm x type x operation x RANKS x transport; UNDER=asan, tsan
 	@scripts/setup test
-	@$(call configure,default)
-	@$(call build,default) --target group_matrix
-	@HK_TEST_MATRIX=full build/test/group_matrix whole_threads_shm whole_threads_tcp whole_processes_shm \
-		whole_processes_tcp whole_mixed_threads whole_mixed_processes
+	@$(call configure,$(UNDER))
+	@$(call build,$(UNDER)) --target group_matrix
+	@HK_TEST_MATRIX=$(RANKS) $(if $(filter default,$(UNDER)),build,build-$(UNDER))/test/group_matrix $(MATRIX_$(UNDER))
 
 test-inject: ## every allocation and every system call fails once, in turn; an hour
 	@scripts/setup test

@@ -79,8 +79,8 @@ static void cells_fill(struct probe *probe)
 				     : sizeof(sizes_all) / sizeof(*sizes);
 
 	probe->ncells = 0;
-	for (size_t p = 0; p < PROBES; p++) {
-		for (size_t s = 0; s < nsizes; s++) {
+	for (size_t s = 0; s < nsizes; s++) {
+		for (size_t p = 0; p < PROBES; p++) {
 			struct measure_cell *cell = &probe->cells[probe->ncells++];
 
 			*cell = (struct measure_cell){ .coll = probes[p].coll, .bytes = sizes[s] };

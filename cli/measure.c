@@ -30,11 +30,11 @@ static uint64_t most_bytes(const struct measure_job *job)
 	return most;
 }
 
-static void show_progress(const struct measure_job *job, uint32_t round, size_t cell)
+static void show_progress(const struct measure_job *job, size_t done)
 {
 	if (job->progress)
-		fprintf(stderr, "\rhocket %s: %s, round %u of %u, %zu of %zu  ", job->command,
-			job->what, round + 1, job->rounds, cell + 1, job->ncells);
+		fprintf(stderr, "\rhocket %s: %s, %zu of %zu  ", job->command, job->what, done + 1,
+			job->ncells * job->rounds);
 }
 
 /* The algorithm a call without one would use. */
@@ -111,16 +111,35 @@ static enum hk_status cell_steadily(struct measure_job *job, struct bench_rank *
 	}
 }
 
+/* Cells from `first` on that are of one size. */
+static size_t cells_of_size(const struct measure_job *job, size_t first)
+{
+	size_t count = 1;
+
+	while (first + count < job->ncells &&
+	       job->cells[first + count].bytes == job->cells[first].bytes)
+		count++;
+	return count;
+}
+
+/*
+ * In rounds, size by size: the buffers of sockets grow with what is sent and stay
+ * so, and `hocket bench` goes from small to large, too.
+ */
 static enum hk_status cells_measure(struct measure_job *job, struct bench_rank *rank, double *times)
 {
 	double distance = 0, nobody;
 	/* Who is first pays for connections and buffers that grow: not one of them. */
-	enum hk_status status = cell_measure(rank, &job->cells[0], &nobody);
+	struct measure_cell warm = job->cells[0];
+	enum hk_status status = cell_measure(rank, &warm, &nobody);
 
-	for (uint32_t round = 0; round < job->rounds && status == HK_OK; round++) {
-		for (size_t i = 0; i < job->ncells && status == HK_OK; i++) {
+	for (size_t first = 0, count; first < job->ncells && status == HK_OK; first += count) {
+		count = cells_of_size(job, first);
+		for (size_t k = 0; k < count * job->rounds && status == HK_OK; k++) {
+			size_t i = first + k % count, round = k / count;
+
 			if (rank->rank == 0)
-				show_progress(job, round, i);
+				show_progress(job, first * job->rounds + k);
 			status = cell_steadily(job, rank, &job->cells[i], &distance,
 					       &times[i * MEASURE_ROUNDS_MAX + round]);
 		}
