@@ -233,7 +233,7 @@ static void curve_scale(struct hk__curve *curve, double factor, double plus)
 }
 
 /* A message then waits for its receiver to run. */
-#define SWITCH_NS 1500.0
+#define SWITCH_NS 700.0
 
 void hk__fabric_crowd(struct hk_fabric *fabric, double crowd)
 {
