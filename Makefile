@@ -110,7 +110,9 @@ test-matrix: ## every collective x algorithm x type x operation x RANKS x transp
 	@scripts/setup test
 	@$(call configure,$(UNDER))
 	@$(call build,$(UNDER)) --target group_matrix
-	@HK_TEST_MATRIX=$(RANKS) $(if $(filter default,$(UNDER)),build,build-$(UNDER))/test/group_matrix $(MATRIX_$(UNDER))
+	@for whole in $(MATRIX_$(UNDER)); do \
+		HK_TEST_MATRIX=$(RANKS) $(if $(filter default,$(UNDER)),build,build-$(UNDER))/test/group_matrix $$whole || exit 1; \
+	done
 
 test-inject: ## every allocation and every system call fails once, in turn; an hour
 	@scripts/setup test

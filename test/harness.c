@@ -92,6 +92,10 @@ int main(int argc, char **argv)
 	setenv("HOCKET_RECORD", "live", 0);
 	if (argc < 2)
 		return run_all();
+	if (argc > 2) {
+		fprintf(stderr, "%s: one test at a time, or all of them\n", argv[0]);
+		return 1;
+	}
 	for (struct test_case *test = tests; test; test = test->next) {
 		if (strcmp(test->name, argv[1]) == 0) {
 			test->run();

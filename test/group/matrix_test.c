@@ -67,7 +67,9 @@ static void kind_run(enum world_kind kind, const uint32_t *ranks, world_fn *fn)
 	uint64_t *operations = world_shared(sizeof(*operations));
 
 	for (uint32_t i = 0; ranks[i]; i++) {
-		struct world_spec spec = { .kind = kind, .n = ranks[i], .check = ranks[i] % 2 == 0 };
+		struct world_spec spec = { .kind = kind,
+					   .n = ranks[i],
+					   .check = ranks[i] % 2 == 0 };
 
 		world_run(&spec, fn, operations);
 	}
@@ -289,10 +291,8 @@ static void everything_of(struct walk *walk, const struct hk_algo_info *algo, en
 		n + 1, 1, 3 * n + 2, 0, 100, n - 1, n, want_has_v(algo->coll) ? 5000 / n : 5000
 	};
 	uint64_t size = sizes[turn % (sizeof(sizes) / sizeof(sizes[0]))];
-	struct op op = {
-		.want = { .coll = algo->coll, .type = type, .op = redop, .count = size },
-		.algo = algo->name
-	};
+	struct op op = { .want = { .coll = algo->coll, .type = type, .op = redop, .count = size },
+			 .algo = algo->name };
 
 	walk_forms(walk, op, size == 100);
 }
