@@ -107,6 +107,7 @@ UNDER ?= default
 RANKS ?= full
 
 test-matrix: ## every collective x algorithm x type x operation x RANKS x transport; UNDER=asan, tsan
+	$(if $(MATRIX_$(UNDER)),,$(error UNDER=$(UNDER): asan or tsan, or leave it out))
 	@scripts/setup test
 	@$(call configure,$(UNDER))
 	@$(call build,$(UNDER)) --target group_matrix

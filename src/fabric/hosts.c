@@ -232,7 +232,11 @@ static void curve_scale(struct hk__curve *curve, double factor, double plus)
 		curve->points[i].value = curve->points[i].value * factor + plus;
 }
 
-/* A message then waits for its receiver to run. */
+/*
+ * A message then waits for its receiver to run. With 8 ranks on 2 cores a hop of a
+ * tree takes 0.3 us, and one of an exchange 2 us, for each rank that shares the core;
+ * with this, between the two, both choose as they were measured up to 512 bytes.
+ */
 #define SWITCH_NS 700.0
 
 void hk__fabric_crowd(struct hk_fabric *fabric, double crowd)
