@@ -88,7 +88,8 @@ void hk__trial_words(const struct hk__trial *trial, uint64_t words_out[HK__AGREE
 void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t *worst)
 {
 	trial->decided = true;
-	for (unsigned way = 1; way < HK__WAY_COUNT; way++) {
+	/* All of them: one tried again begins from the way it had, whichever that was. */
+	for (unsigned way = 0; way < HK__WAY_COUNT; way++) {
 		if (worst[way] < worst[trial->way])
 			trial->way = (enum hk__way)way;
 	}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trial_test.c - the way that is fastest is taken, each time ways are tried. */
+#include "group/inside.h"
+#include "harness.h"
+
+#define BYTES_CLASS 21u /* 2 MiB */
+
+/* Calls, until the ranks have to agree: no more than a caller would stand. */
+static void calls_until_due(struct hk__trial *trial)
+{
+	for (unsigned calls = 0; !hk__trial_due(trial); calls++) {
+		struct hk__call call = { 0 };
+		uint64_t start;
+
+		CHECK(calls < 2048);
+		hk__trial_begin(trial, &call, &start);
+		hk__trial_end(trial, start);
+	}
+}
+
+/* From whichever way it had, to whichever is the fastest now. */
+TEST(the_fastest_way_is_taken_whatever_was_before)
+{
+	for (unsigned before = 0; before < HK__WAY_COUNT; before++) {
+		for (unsigned now = 0; now < HK__WAY_COUNT; now++) {
+			struct hk_net shm = { 0 };
+			struct hk__world world = { .shm = &shm };
+			struct hk_group group = { .world = &world, .n = 2 };
+			struct hk__trial *trial =
+				hk__trial_of(&group, HK_COLL_ALLGATHER, BYTES_CLASS);
+
+			for (unsigned turn = 0; turn < 2; turn++) {
+				unsigned best = turn ? now : before;
+				uint64_t worst[HK__AGREE_WORDS];
+
+				calls_until_due(trial);
+				for (unsigned way = 0; way < HK__WAY_COUNT; way++)
+					worst[way] = way == best ? 1000 : 2000;
+				hk__trial_decide(&group, trial, worst);
+				CHECK_EQ(trial->way, best);
+				CHECK_EQ(group.way, best);
+			}
+		}
+	}
+}
+
+/* Ways that take equally long: no change without a gain. */
+TEST(a_way_no_faster_changes_nothing)
+{
+	for (unsigned before = 0; before < HK__WAY_COUNT; before++) {
+		struct hk_group group = { .n = 2 };
+		struct hk__trial trial = { .way = (enum hk__way)before };
+		const uint64_t worst[HK__AGREE_WORDS] = { 1000, 1000, 1000 };
+
+		hk__trial_decide(&group, &trial, worst);
+		CHECK_EQ(trial.way, before);
+	}
+}
