@@ -260,7 +260,7 @@ struct hk__trial {
 	bool decided;
 	bool again;			/* not for the first time */
 	enum hk__way way;		/* that was fastest */
-	uint32_t age;			/* calls since it was decided */
+	uint32_t age, keeps;		/* calls since it was decided, and until it is tried again */
 };
 
 /*

@@ -2,6 +2,8 @@
 /* trial.c - ways for large messages: tried, timed, agreed on, and then known. */
 #include "group/inside.h"
 
+#include <math.h>
+
 #define TRIAL_CLASS_MIN 14u /* 16 KiB: below, nothing is lent */
 /* Calls until channels are there and know what they can; long ones come after others. */
 #define TRIAL_WARM 4u
@@ -29,16 +31,38 @@ struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32
 	return trial;
 }
 
-/* Ranks move between cores: what was found is tried again after so many calls. */
+/*
+ * Ranks move between cores, so what was found is tried again after so many calls,
+ * and after so many more that trying takes no more than a hundredth of the time.
+ */
 #define TRIAL_FRESH_SHORT 1024u
 #define TRIAL_FRESH_LONG 256u
 #define TRIAL_FRESH_FIRST 32u /* long ones: each way was counted twice */
-#define TRIAL_AGAIN_SHORT (TRIAL_WARM + 4u * HK__WAY_COUNT)
+#define TRIAL_FRESH_MAX 65536u
+#define TRIAL_SHARE 100u
+#define TRIAL_AGAIN_SHORT (TRIAL_WARM + TRIAL_RUN_SHORT * HK__WAY_COUNT)
 #define TRIAL_AGAIN_LONG TRIAL_CALLS_LONG
 
 static bool trial_is_short(const struct hk__trial *trial)
 {
 	return trial->wanted == TRIAL_CALLS_SHORT || trial->wanted == TRIAL_AGAIN_SHORT;
+}
+
+/* As all ranks count it, from times all know: calls, of the way it has, until the next trial. */
+static uint32_t trial_keeps(const struct hk__trial *trial, const uint64_t *worst)
+{
+	bool is_short = trial_is_short(trial);
+	double best = (double)worst[trial->way], more = 0;
+
+	if (!is_short && !trial->again)
+		return TRIAL_FRESH_FIRST;
+	for (unsigned way = 0; way < HK__WAY_COUNT; way++)
+		more += (double)worst[way] - best;
+	double least = is_short ? TRIAL_FRESH_SHORT : TRIAL_FRESH_LONG;
+	double calls =
+		best > 0 ? TRIAL_SHARE * (is_short ? TRIAL_RUN_SHORT : TRIAL_RUN_LONG) * more / best
+			 : 0;
+	return (uint32_t)fmin(fmax(calls, least), TRIAL_FRESH_MAX);
 }
 
 bool hk__trial_fresh(struct hk__trial *trial)
@@ -47,10 +71,7 @@ bool hk__trial_fresh(struct hk__trial *trial)
 
 	if (!trial->decided)
 		return false;
-	uint32_t fresh = is_short	? TRIAL_FRESH_SHORT
-			 : trial->again ? TRIAL_FRESH_LONG
-					: TRIAL_FRESH_FIRST;
-	if (++trial->age < fresh)
+	if (++trial->age < trial->keeps)
 		return true;
 	*trial = (struct hk__trial){ .calls = is_short ? TRIAL_WARM : TRIAL_WARM_LONG,
 				     .wanted = is_short ? TRIAL_AGAIN_SHORT : TRIAL_AGAIN_LONG,
@@ -93,6 +114,7 @@ void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uin
 		if (worst[way] < worst[trial->way])
 			trial->way = (enum hk__way)way;
 	}
+	trial->keeps = trial_keeps(trial, worst);
 	group->way = trial->way;
 }
 

@@ -56,3 +56,36 @@ TEST(a_way_no_faster_changes_nothing)
 		CHECK_EQ(trial.way, before);
 	}
 }
+
+/* Trying again takes a hundredth of the time at most, and comes soon enough. */
+TEST(trying_again_costs_a_hundredth)
+{
+	static const uint64_t times[][HK__AGREE_WORDS] = {
+		{ 100, 100, 100 },
+		{ 140, 300, 320 },
+		{ 600, 150, 140 },
+		{ 90, 180000, 170 },
+	};
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		struct hk_net shm = { 0 };
+		struct hk__world world = { .shm = &shm };
+		struct hk_group group = { .world = &world, .n = 2 };
+		struct hk__trial *trial = hk__trial_of(&group, HK_COLL_ALLREDUCE, BYTES_CLASS);
+		uint64_t tried = 0, kept = 0;
+
+		/* The second time is as the times after it. */
+		for (unsigned turn = 0; turn < 2; turn++) {
+			calls_until_due(trial);
+			hk__trial_decide(&group, trial, times[i]);
+			while (turn == 0 && hk__trial_fresh(trial))
+				;
+		}
+		for (unsigned way = 0; way < HK__WAY_COUNT; way++)
+			tried += 3 * (times[i][way] - times[i][trial->way]);
+		while (hk__trial_fresh(trial))
+			kept++;
+		CHECK(kept >= 255 && kept < 65536);
+		CHECK(kept == 65535 || tried * 99 <= (kept + 1) * times[i][trial->way]);
+	}
+}
