@@ -126,6 +126,16 @@ static enum hk_status bound_make_plan(struct hk_group *group, struct hk__bound *
 	return status == HK_OK ? HK_OK : hk__why(group_net_why(group), status, "%s", why.text);
 }
 
+/* What a net said of it is the reason; else there is but the status. */
+static void bind_explain(struct hk_group *group, enum hk_coll coll, enum hk_status status)
+{
+	struct hk_why why;
+
+	hk__world_why(group->world, &why);
+	hk__why(group_net_why(group), status, "cannot bind %s: %s", hk_coll_name(coll),
+		why.text[0] ? why.text : hk_status_text(status));
+}
+
 /* A new row, or an error and none. */
 static enum hk_status group_bind_new(struct hk_group *group, const struct hk__bound *like,
 				     uint32_t *index_out)
@@ -145,8 +155,7 @@ static enum hk_status group_bind_new(struct hk_group *group, const struct hk__bo
 		bound.inplace = spec.plan->inplace;
 		status = hk__program_create(&spec, &bound.program);
 		if (status != HK_OK)
-			hk__why(group_net_why(group), status, "cannot bind %s: %s",
-				hk_coll_name(bound.coll), hk_status_text(status));
+			bind_explain(group, bound.coll, status);
 	}
 	struct hk__bound *row = status == HK_OK ? hk__array_push(&group->bound) : NULL;
 	if (!row) {

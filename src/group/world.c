@@ -24,12 +24,18 @@
 #include <string.h>
 #include <unistd.h>
 
+/* ThreadSanitizer leaves a program a hundredth of its addresses. */
+#ifdef __SANITIZE_THREAD__
+#define WORLD_CHANNELS ((size_t)1 << 30)
+#define WORLD_RINGS ((size_t)512 << 20)
+#else
 #define WORLD_CHANNELS ((size_t)16 << 30)
+/* Behind the heap: slots of messages between device memory of two processes. */
+#define WORLD_RINGS ((size_t)4 << 30)
+#endif
 /* Ranks that are threads are for tests and small things: they share one mapping. */
 #define WORLD_THREAD_CHANNELS ((size_t)4 << 30)
 #define WORLD_THREAD_HEAP ((size_t)256 << 20)
-/* Behind the heap: slots of messages between device memory of two processes. */
-#define WORLD_RINGS ((size_t)4 << 30)
 #define WORLD_THREAD_RINGS ((size_t)512 << 20)
 
 size_t hk__world_segment_bytes(void)
@@ -195,8 +201,10 @@ static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, st
 	if (status == HK_OK)
 		status = hk__shm_open(&spec, &world->shm);
 	if (status != HK_OK)
-		return hk__why(why, status, "cannot open shared memory: %s",
-			       hk_status_text(status));
+		return hk__why(why, status,
+			       "cannot open shared memory: %s; it takes %zu GiB of addresses for "
+			       "each rank of a host: see ulimit -v",
+			       hk_status_text(status), world->segment_bytes >> 30);
 	hk__heap_init(&world->heap, world->alloc,
 		      (char *)world_segment(world, world->rank) + heap_at,
 		      world->segment_bytes - heap_at - rings_bytes(world));

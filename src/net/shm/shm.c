@@ -35,7 +35,7 @@ enum hk_status hk__shm_segment_map(int fd, size_t from, size_t bytes, void **at_
 			(off_t)from);
 
 	if (at == MAP_FAILED)
-		return HK_EIO;
+		return errno == ENOMEM ? HK_ENOMEM : HK_EIO;
 	/* Where the system offers them; it is no loss if it does not. */
 	(void)madvise(at, bytes, MADV_HUGEPAGE);
 	*at_out = at;
@@ -53,7 +53,10 @@ enum hk_status hk__shm_map(struct shm *shm, uint32_t rank, struct shm_header **h
 	if (!shm->segments[rank])
 		shm->segments[rank] = shm->spec.segment(shm->spec.ctx, rank);
 	if (!shm->segments[rank])
-		return HK_EIO;
+		return hk__why(&shm->base.why, HK_ENOMEM,
+			       "cannot map the segment of rank %u: it takes %zu GiB of addresses "
+			       "for each rank of a host; see ulimit -v",
+			       rank, shm->spec.bytes >> 30);
 	*header_out = shm->segments[rank];
 	return HK_OK;
 }
