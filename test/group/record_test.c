@@ -30,12 +30,14 @@ struct seat {
 
 static _Atomic uint32_t arrived; /* ranks that have come so far */
 static _Atomic bool looked;	 /* and may go on */
+static pthread_barrier_t over;	 /* a rank looks at descriptors of all: none is closed meanwhile */
 
 static void *seat_main(void *ctx)
 {
 	struct seat *seat = ctx;
 
 	seat->run(seat);
+	(void)pthread_barrier_wait(&over);
 	hk_group_free(seat->group);
 	return NULL;
 }
@@ -51,6 +53,7 @@ static void run(void (*fn)(struct seat *seat), void (*watch)(void))
 	opts.timeout_ns = UINT64_C(30000000000);
 	atomic_store(&arrived, 0);
 	atomic_store(&looked, false);
+	CHECK_EQ(pthread_barrier_init(&over, NULL, RANKS), 0);
 	if (hk_group_threads(RANKS, &opts, &why, groups) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
 	for (uint32_t r = 0; r < RANKS; r++) {
@@ -61,6 +64,7 @@ static void run(void (*fn)(struct seat *seat), void (*watch)(void))
 		watch();
 	for (uint32_t r = 0; r < RANKS; r++)
 		CHECK_EQ(pthread_join(seats[r].thread, NULL), 0);
+	CHECK_EQ(pthread_barrier_destroy(&over), 0);
 }
 
 /* A rank has come as far as this, and stays until it was looked at. */
