@@ -51,7 +51,8 @@ static const struct {
 };
 #define PROBES (sizeof(probes) / sizeof(probes[0]))
 
-static const uint64_t sizes_all[] = { 8, 512, 4096, 32768, 262144, 2097152, 16777216, 67108864 };
+static const uint64_t sizes_all[] = { 8, 512, 4096, 32768, 131072, 262144, 524288, 2097152, 16777216,
+				      67108864 };
 static const uint64_t sizes_quick[] = { 8, 4096, 65536, 2097152 };
 /* clang-format on */
 

@@ -92,7 +92,7 @@ static void links_set(struct hk_fabric *fabric)
 
 struct hosts_curve {
 	const char *name;
-	struct hk__point points[6];
+	struct hk__point points[7];
 };
 
 /* As hocket probe writes it, where an exchange of two lines of cache took 50 ns. */
@@ -133,6 +133,7 @@ static const struct hosts_curve curves[] = {
 	{ "tcp.send-byte",
 	  { { 32 << 10, 0.2037 },
 	    { 256 << 10, 0.1673 },
+	    { 512 << 10, 0.1661 },
 	    { 2 << 20, 0.1587 },
 	    { 16 << 20, 0.1717 },
 	    { 128 << 20, 0.1504 },
@@ -140,6 +141,7 @@ static const struct hosts_curve curves[] = {
 	{ "tcp.recv-byte",
 	  { { 32 << 10, 0.03966 },
 	    { 256 << 10, 0.1227 },
+	    { 512 << 10, 0.1185 },
 	    { 2 << 20, 0.09324 },
 	    { 16 << 20, 0.1391 },
 	    { 128 << 20, 0.1761 },
@@ -165,6 +167,7 @@ static const struct hosts_curve guesses[] = {
 	{ "tcp.cold-byte",
 	  { { 32 << 10, 0.01 },
 	    { 256 << 10, 0.02 },
+	    { 512 << 10, 0.02143 },
 	    { 2 << 20, 0.03 },
 	    { 16 << 20, 0.03 },
 	    { 128 << 20, 0.03 },
@@ -172,6 +175,7 @@ static const struct hosts_curve guesses[] = {
 	{ "tcp.ahead-byte",
 	  { { 32 << 10, 0.02 },
 	    { 256 << 10, 0.02 },
+	    { 512 << 10, 0.03143 },
 	    { 2 << 20, 0.1 },
 	    { 16 << 20, 0.2 },
 	    { 128 << 20, 0.25 },
