@@ -53,10 +53,7 @@ enum hk_status hk__shm_map(struct shm *shm, uint32_t rank, struct shm_header **h
 	if (!shm->segments[rank])
 		shm->segments[rank] = shm->spec.segment(shm->spec.ctx, rank);
 	if (!shm->segments[rank])
-		return hk__why(&shm->base.why, HK_ENOMEM,
-			       "cannot map the segment of rank %u: it takes %zu GiB of addresses "
-			       "for each rank of a host; see ulimit -v",
-			       rank, shm->spec.bytes >> 30);
+		return HK_ENOMEM;
 	*header_out = shm->segments[rank];
 	return HK_OK;
 }
