@@ -14,6 +14,19 @@
 
 #include <stdarg.h>
 
+/* Which sanitizer this is compiled for, by clang or by GCC. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HK__ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define HK__TSAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HK__ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define HK__TSAN 1
+#endif
+
 /* Programmer errors; on in release builds too. */
 #define hk_assert(cond) ((cond) ? (void)0 : hk__panic(__FILE__, __LINE__, #cond))
 

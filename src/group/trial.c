@@ -48,6 +48,12 @@ static bool trial_is_short(const struct hk__trial *trial)
 	return trial->wanted == TRIAL_CALLS_SHORT || trial->wanted == TRIAL_AGAIN_SHORT;
 }
 
+/* Calls of a way in a row. */
+static uint32_t trial_run(const struct hk__trial *trial)
+{
+	return trial_is_short(trial) ? TRIAL_RUN_SHORT : TRIAL_RUN_LONG;
+}
+
 /* As all ranks count it, from times all know: calls, of the way it has, until the next trial. */
 static uint32_t trial_keeps(const struct hk__trial *trial, const uint64_t *worst)
 {
@@ -59,9 +65,7 @@ static uint32_t trial_keeps(const struct hk__trial *trial, const uint64_t *worst
 	for (unsigned way = 0; way < HK__WAY_COUNT; way++)
 		more += (double)worst[way] - best;
 	double least = is_short ? TRIAL_FRESH_SHORT : TRIAL_FRESH_LONG;
-	double calls =
-		best > 0 ? TRIAL_SHARE * (is_short ? TRIAL_RUN_SHORT : TRIAL_RUN_LONG) * more / best
-			 : 0;
+	double calls = best > 0 ? TRIAL_SHARE * trial_run(trial) * more / best : 0;
 	return (uint32_t)fmin(fmax(calls, least), TRIAL_FRESH_MAX);
 }
 
@@ -83,9 +87,8 @@ bool hk__trial_fresh(struct hk__trial *trial)
 /* The way of the next call, and whether it is the first of its run. */
 static enum hk__way trial_next(const struct hk__trial *trial, bool *first_out, bool *last_out)
 {
-	bool is_short = trial_is_short(trial);
-	uint32_t warm = is_short ? TRIAL_WARM : TRIAL_WARM_LONG;
-	uint32_t run = is_short ? TRIAL_RUN_SHORT : TRIAL_RUN_LONG;
+	uint32_t warm = trial_is_short(trial) ? TRIAL_WARM : TRIAL_WARM_LONG;
+	uint32_t run = trial_run(trial);
 	uint32_t at = trial->calls - warm;
 
 	*first_out = trial->calls < warm || at % run == 0;

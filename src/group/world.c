@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 /* ThreadSanitizer leaves a program a hundredth of its addresses. */
-#ifdef __SANITIZE_THREAD__
+#ifdef HK__TSAN
 #define WORLD_CHANNELS ((size_t)1 << 30)
 #define WORLD_RINGS ((size_t)512 << 20)
 #else
@@ -201,9 +201,7 @@ static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, st
 	if (status == HK_OK)
 		status = hk__shm_open(&spec, &world->shm);
 	if (status != HK_OK)
-		return hk__why(why, status,
-			       "cannot open shared memory: %s; it takes %zu GiB of addresses for "
-			       "each rank of a host: see ulimit -v",
+		return hk__why(why, status, "cannot open shared memory: %s; " HK__SHM_TAKES,
 			       hk_status_text(status), world->segment_bytes >> 30);
 	hk__heap_init(&world->heap, world->alloc,
 		      (char *)world_segment(world, world->rank) + heap_at,

@@ -19,6 +19,8 @@ enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out);
 /* Part of it, in this process. Threads may share a mapping. */
 enum hk_status hk__shm_segment_map(int fd, size_t from, size_t bytes, void **at_out);
 void hk__shm_segment_unmap(void *at, size_t bytes);	/* accepts NULL */
+/* Why that fails, as a rule; GiB of a segment. */
+#define HK__SHM_TAKES "it takes %zu GiB of addresses for each rank of a host: see ulimit -v"
 /* Of a board for that many ranks; whole pages. */
 size_t hk__shm_board_bytes(uint32_t seats);
 

@@ -6,23 +6,11 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBER_ASAN 1
-#elif __has_feature(thread_sanitizer)
-#define FIBER_TSAN 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define FIBER_ASAN 1
-#elif defined(__SANITIZE_THREAD__)
-#define FIBER_TSAN 1
-#endif
-
-#ifdef FIBER_ASAN
+#ifdef HK__ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef FIBER_TSAN
+#ifdef HK__TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -34,12 +22,12 @@ struct hk__fiber {
 	ucontext_t context;
 	void *map; /* a guard, then the stack; NULL: adopted */
 	bool over;
-#ifdef FIBER_ASAN
+#ifdef HK__ASAN
 	void *fake;
 	const void *bottom;
 	size_t size;
 #endif
-#ifdef FIBER_TSAN
+#ifdef HK__TSAN
 	void *tsan;
 #endif
 };
@@ -48,10 +36,10 @@ struct hk__fiber {
 
 static void switch_begin(struct hk__fiber *from, struct hk__fiber *to)
 {
-#ifdef FIBER_ASAN
+#ifdef HK__ASAN
 	__sanitizer_start_switch_fiber(from->over ? NULL : &from->fake, to->bottom, to->size);
 #endif
-#ifdef FIBER_TSAN
+#ifdef HK__TSAN
 	__tsan_switch_to_fiber(to->tsan, 0);
 #endif
 	(void)from;
@@ -61,7 +49,7 @@ static void switch_begin(struct hk__fiber *from, struct hk__fiber *to)
 /* here runs; home: whose stack is learned when it is first left, or NULL. */
 static void switch_end(struct hk__fiber *here, struct hk__fiber *home)
 {
-#ifdef FIBER_ASAN
+#ifdef HK__ASAN
 	__sanitizer_finish_switch_fiber(here->fake, home ? &home->bottom : NULL,
 					home ? &home->size : NULL);
 #endif
@@ -89,7 +77,7 @@ static void fiber_unmap(struct hk__fiber *fiber)
 {
 	if (!fiber->map)
 		return;
-#ifdef FIBER_ASAN
+#ifdef HK__ASAN
 	/* Who is mapped here next begins without the traces of frames that never ended. */
 	__asan_unpoison_memory_region(fiber->map, GUARD_BYTES + STACK_BYTES);
 #endif
@@ -118,11 +106,11 @@ enum hk_status hk__fiber_create(const struct hk__fiber_spec *spec, struct hk__fi
 	fiber->context.uc_link = NULL;
 	memcpy(halves, &fiber, sizeof(struct hk__fiber *));
 	makecontext(&fiber->context, (void (*)(void))(void *)fiber_main, 2, halves[0], halves[1]);
-#ifdef FIBER_ASAN
+#ifdef HK__ASAN
 	fiber->bottom = fiber->context.uc_stack.ss_sp;
 	fiber->size = STACK_BYTES;
 #endif
-#ifdef FIBER_TSAN
+#ifdef HK__TSAN
 	fiber->tsan = __tsan_create_fiber(0);
 #endif
 	*fiber_out = fiber;
@@ -136,7 +124,7 @@ enum hk_status hk__fiber_adopt(const struct hk_alloc *alloc, struct hk__fiber **
 	if (!fiber)
 		return HK_ENOMEM;
 	fiber->spec.alloc = alloc;
-#ifdef FIBER_TSAN
+#ifdef HK__TSAN
 	fiber->tsan = __tsan_get_current_fiber();
 #endif
 	*fiber_out = fiber;
@@ -147,7 +135,7 @@ void hk__fiber_destroy(struct hk__fiber *fiber)
 {
 	if (!fiber)
 		return;
-#ifdef FIBER_TSAN
+#ifdef HK__TSAN
 	if (fiber->map)
 		__tsan_destroy_fiber(fiber->tsan);
 #endif
