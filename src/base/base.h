@@ -57,6 +57,13 @@ uint64_t hk__now_ns(void);	/* since some time in the past; for deadlines */
 /* Virtual time, for tests; NULL: the system's. Set while nothing else runs. */
 extern uint64_t (*hk__clock_virtual)(void);
 
+/* ---- where this runs ---- */
+
+#define HK__SYSTEM_MAX 40u
+
+/* The name of the system that runs, new whenever it is started; false: errno says why. */
+bool hk__system(char to_out[HK__SYSTEM_MAX]);
+
 /* ---- what there is nobody to tell ---- */
 
 /* One line on stderr, "hocket: ...", unless HOCKET_LOG is "off". For what is rare. */

@@ -146,25 +146,9 @@ static bool is_hidden(int error)
 }
 
 /* Which system this is that runs; its name where it does not say. */
-static bool boot_find(char *to, size_t size)
+static bool boot_find(char to[HK__SYSTEM_MAX])
 {
-	int fd;
-
-	do {
-		fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	} while (fd < 0 && errno == EINTR);
-	if (fd < 0)
-		return is_hidden(errno) && gethostname(to, size) == 0;
-	ssize_t len;
-	do {
-		len = read(fd, to, size);
-	} while (len < 0 && errno == EINTR);
-	int error = errno;
-	close(fd);
-	errno = error;
-	if (len > 0)
-		to[strcspn(to, "\n")] = '\0';
-	return len > 0;
+	return hk__system(to) || (is_hidden(errno) && gethostname(to, HK__SYSTEM_MAX - 1) == 0);
 }
 
 /*
@@ -174,9 +158,9 @@ static bool boot_find(char *to, size_t size)
  */
 static enum hk_status host_find(const struct hk__env *env, char *to, size_t size)
 {
-	char boot[40] = "", net[40] = "";
+	char boot[HK__SYSTEM_MAX] = "", net[40] = "";
 
-	if (!boot_find(boot, sizeof(boot) - 1) ||
+	if (!boot_find(boot) ||
 	    (readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0 && !is_hidden(errno)))
 		return hk__why(env->why, HK_EIO, "cannot find out which host this is: %s",
 			       strerrordesc_np(errno));

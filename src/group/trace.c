@@ -83,16 +83,10 @@ static uint64_t run_of(const struct hk__world *world)
 /* Processes of one system that runs, in one time namespace, see one clock. */
 static void clock_find(char *to, size_t size)
 {
-	char boot[40] = "", space[24] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char boot[HK__SYSTEM_MAX] = "", space[24] = "";
 
-	if (fd >= 0) {
-		ssize_t len = read(fd, boot, sizeof(boot) - 1);
-
-		boot[len > 0 ? len : 0] = '\0';
-		boot[strcspn(boot, "\n")] = '\0';
-		close(fd);
-	}
+	if (!hk__system(boot))
+		boot[0] = '\0';
 	if (readlink("/proc/self/ns/time", space, sizeof(space) - 1) < 0)
 		space[0] = '\0';
 	(void)snprintf(to, size, "%s %s", boot, space);

@@ -37,3 +37,9 @@ void hk__chan_close(struct hk_chan *chan)
 	if (chan)
 		chan->net->ops->chan_close(chan);
 }
+
+enum hk_status hk__chan_taken_back(const struct hk_chan *chan)
+{
+	return hk__why(&chan->net->why, HK_EPEER, "rank %u took back what it had lent",
+		       chan->spec.key.peer);
+}

@@ -190,6 +190,8 @@ enum hk_status hk__chan_open_send(struct hk_net *net, const struct hk_chan_spec 
 enum hk_status hk__chan_open_recv(struct hk_net *net, const struct hk_chan_spec *spec,
 				  struct hk_chan **chan_out);
 void hk__chan_close(struct hk_chan *chan);
+/* For transports: HK_EPEER, as its peer took back what it had lent, and net->why. */
+enum hk_status hk__chan_taken_back(const struct hk_chan *chan);
 
 static inline enum hk_status hk__chan_reserve(struct hk_chan *chan, uint32_t len, void **slot_out)
 {

@@ -258,8 +258,7 @@ static enum hk_status chan_still_lent(const struct shm_chan *chan)
 		return HK_OK;
 	/* It may have said why. */
 	hk__shm_hear(shm);
-	return hk__why(&shm->base.why, HK_EPEER, "rank %u took back what it had lent",
-		       chan->base.spec.key.peer);
+	return hk__chan_taken_back(&chan->base);
 }
 
 enum hk_status hk__shm_release(struct hk_chan *base)

@@ -149,8 +149,7 @@ static enum hk_status message_look(struct sim_chan *chan, struct sim_message **m
 	    message->ready > port_of(net)->simnet->now)
 		return hk__sim_chan_status(chan, &up);
 	if (message->revoked)
-		return hk__why(&net->why, HK_EPEER, "rank %u took back what it had lent",
-			       pipe->from);
+		return hk__chan_taken_back(&chan->base);
 	*message_out = message;
 	return HK_OK;
 }
