@@ -10,6 +10,7 @@
 #include "measure.h"
 
 #include <getopt.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -60,6 +61,7 @@ static const uint64_t sizes_quick[] = { 8, 4096, 65536, 2097152 };
 #define ROUNDS 3u
 #define PATIENCE 300u	      /* tries */
 #define NIC_UNLIMITED 10000.0 /* GB/s */
+#define SWITCH_FIRST "2000"   /* ns: where a fit begins */
 
 struct probe {
 	const char *output;
@@ -238,6 +240,15 @@ static int probe_here(struct probe *probe)
 
 struct seat {
 	char host[64];
+	char system[40]; /* that runs there; "": not known */
+	cpu_set_t cpus;	 /* that it may use */
+};
+
+/* What ranks found out about where they are. */
+struct seats {
+	uint32_t *hosts; /* ranks of each */
+	uint32_t nhosts;
+	uint32_t cores; /* that all of them share; 0: each has its own */
 };
 
 /* How many ranks each host has, in the order of ranks. */
@@ -246,38 +257,100 @@ static uint32_t hosts_count(const struct seat *seats, uint32_t n, uint32_t *host
 	uint32_t count = 0;
 
 	for (uint32_t r = 0; r < n; r++) {
-		if (r == 0 || memcmp(&seats[r], &seats[r - 1], sizeof(*seats)) != 0)
+		if (r == 0 || strcmp(seats[r].host, seats[r - 1].host) != 0)
 			hosts[count++] = 0;
 		hosts[count - 1]++;
 	}
 	return count;
 }
 
-static enum hk_status hosts_find(const struct cli_rank *rank, uint32_t n, uint32_t *hosts,
-				 uint32_t *nhosts_out)
+/* Ranks that are bound to one core each, and not in turn, are not what a fabric can say. */
+static bool seats_in_turn(const struct seat *seats, uint32_t n, uint32_t cores)
 {
-	struct seat own = { "" }, *seats = calloc(n, sizeof(*seats));
-	const char *name = getenv("HOCKET_HOST");
+	for (uint32_t r = 0; r < n; r++)
+		if (CPU_COUNT(&seats[r].cpus) == 1 &&
+		    !CPU_EQUAL(&seats[r].cpus, &seats[r % cores].cpus))
+			return false;
+	return true;
+}
 
-	if (!seats)
-		return HK_ENOMEM;
+/* How many cores all ranks share, be their hosts what they may; 0: each has its own. */
+static uint32_t cores_count(const struct seat *seats, uint32_t n)
+{
+	cpu_set_t all = seats[0].cpus;
+
+	for (uint32_t r = 1; r < n; r++) {
+		if (!seats[0].system[0] || strcmp(seats[r].system, seats[0].system) != 0)
+			return 0;
+		CPU_OR(&all, &all, &seats[r].cpus);
+	}
+	uint32_t cores = (uint32_t)CPU_COUNT(&all);
+	if (cores == 0 || cores >= n)
+		return 0;
+	if (seats_in_turn(seats, n, cores))
+		return cores;
+	fprintf(stderr,
+		"hocket probe: %u ranks share %u cores, but not in turn: the fabric will not say "
+		"so, "
+		"and predicts less well\n",
+		n, cores);
+	return 0;
+}
+
+static struct seat seat_own(void)
+{
+	const char *name = getenv("HOCKET_HOST");
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	struct seat own = { 0 };
+
 	if (name)
 		snprintf(own.host, sizeof(own.host), "%s", name);
 	else if (gethostname(own.host, sizeof(own.host) - 1) != 0)
 		own.host[0] = '\0';
+	if (file && !fgets(own.system, sizeof(own.system), file))
+		own.system[0] = '\0';
+	if (file)
+		(void)fclose(file);
+	if (sched_getaffinity(0, sizeof(own.cpus), &own.cpus) != 0)
+		own.system[0] = '\0';
+	return own;
+}
+
+static enum hk_status seats_find(const struct cli_rank *rank, uint32_t n, struct seats *found)
+{
+	struct seat own = seat_own(), *seats = calloc(n, sizeof(*seats));
+
+	if (!seats)
+		return HK_ENOMEM;
 	enum hk_status status =
 		hk_allgather(rank->group, &own, seats, sizeof(own), HK_TYPE_UINT8, NULL);
-	*nhosts_out = status == HK_OK ? hosts_count(seats, n, hosts) : 0;
+	found->nhosts = status == HK_OK ? hosts_count(seats, n, found->hosts) : 0;
+	found->cores = status == HK_OK && rank->rank == 0 ? cores_count(seats, n) : 0;
 	free(seats);
 	return status;
 }
 
+/* Ranks that share cores: a constant of the fabric, and one to fit. */
+static bool probe_shares(struct probe *probe, uint32_t cores)
+{
+	struct hk_why why = { "" };
+	char change[64];
+
+	snprintf(change, sizeof(change), "device.cores=%u", cores);
+	if (hk_fabric_change(probe->fabric, change, &why) == HK_OK &&
+	    hk_fabric_change(probe->fabric, "device.switch=" SWITCH_FIRST, &why) == HK_OK)
+		return true;
+	cli_wrong("probe", "%s", why.text);
+	return false;
+}
+
 static int probe_ranks(struct probe *probe, struct cli_rank *rank, uint32_t *hosts)
 {
-	uint32_t n = hk_group_size(rank->group), nhosts;
+	struct seats seats = { .hosts = hosts };
+	uint32_t n = hk_group_size(rank->group);
 	struct hk_why why = { "" };
 
-	if (hosts_find(rank, n, hosts, &nhosts) != HK_OK)
+	if (seats_find(rank, n, &seats) != HK_OK)
 		return cli_wrong("probe", "%s", hk_group_why(rank->group));
 	cells_fill(probe);
 	struct measure_job job = job_init(probe, n, NULL, "this job");
@@ -287,12 +360,13 @@ static int probe_ranks(struct probe *probe, struct cli_rank *rank, uint32_t *hos
 		return cli_wrong("probe", "rank %u: %s", rank->rank, rank->why);
 	if (rank->rank != 0)
 		return CLI_DONE;
-	if (hk_fabric_hosts(NULL, hosts, nhosts, NULL, &why, &probe->fabric) != HK_OK)
+	if (hk_fabric_hosts(NULL, hosts, seats.nhosts, NULL, &why, &probe->fabric) != HK_OK)
 		return cli_wrong("probe", "%s", why.text);
-	if (nhosts == n && !probe_unlimited(probe, true))
+	if ((seats.nhosts == n && !probe_unlimited(probe, true)) ||
+	    (seats.cores && !probe_shares(probe, seats.cores)))
 		return CLI_FAILED;
-	int status = probe_fit(probe, n, NULL, nhosts > 1 ? "tcp" : "shm", true);
-	return status == CLI_DONE ? probe_write(probe, hosts, nhosts) : status;
+	int status = probe_fit(probe, n, NULL, seats.nhosts > 1 ? "tcp" : "shm", true);
+	return status == CLI_DONE ? probe_write(probe, hosts, seats.nhosts) : status;
 }
 
 static int probe_joined(struct probe *probe)

@@ -61,6 +61,8 @@ static const struct field device_fields[] = {
 	{ "copy", "ns/B", HK__NUMBER_CURVE, DEVICE(copy_ns), 0, 1e6, NONE },
 	{ "reduce", "ns/B", HK__NUMBER_CURVE, DEVICE(reduce_ns), 0, 1e6, NONE },
 	{ "serial", "", HK__NUMBER_BOOL, DEVICE(serial), 0, 1, "assumed: lanes run at once" },
+	{ "cores", "", HK__NUMBER_COUNT, DEVICE(cores), 0, 1e6, "assumed: each rank has its own" },
+	{ "switch", "ns", HK__NUMBER_REAL, DEVICE(switch_ns), 0, 1e12, NONE },
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

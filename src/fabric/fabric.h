@@ -45,6 +45,9 @@ double hk__curve_at(const struct hk__curve *curve, double bytes);
 struct hk__device {
 	char type[32];			/* "h100", "cpu" */
 	bool serial;			/* its lanes take turns (a thread), or run at once (a GPU) */
+	uint32_t cores;			/* serial: ranks r, r + cores, ... take turns on one, too;
+					   0: each has its own */
+	double switch_ns;		/* until another rank has its turn */
 	double call_ns;			/* an operation, before its first step and after its last */
 	double step_ns;			/* a step, besides what it moves */
 	struct hk__curve copy_ns;	/* a byte copied, by footprint */

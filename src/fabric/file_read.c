@@ -16,8 +16,8 @@ static const char *const wire_keys[] = { "send",	"recv",	      "flight",	   "sen
 					 "recv-byte",	"fresh-byte", "cold-byte", "ahead-byte",
 					 "gap",		"overhead",   "slots",	   "slot-bytes",
 					 "slice-bytes", "slices",     "source",	   NULL };
-static const char *const device_keys[] = { "call",   "step",   "copy", "reduce",
-					   "serial", "source", NULL };
+static const char *const device_keys[] = { "call",  "step",   "copy",	"reduce", "serial",
+					   "cores", "switch", "source", NULL };
 
 /* "[[0, 600 ns], [64 KiB, 1.9 us]]" */
 static enum hk_status curve_read(struct hk__file *file, yaml_node_t *list,

@@ -250,6 +250,9 @@ void hk__fabric_crowd(struct hk_fabric *fabric, double crowd)
 {
 	if (crowd <= 1)
 		return;
+	for (uint32_t i = 0; i < fabric->ndevices; i++)
+		if (fabric->devices[i].cores)
+			return; /* it knows, and was measured so */
 	for (uint32_t i = 0; i < fabric->ndevices; i++) {
 		struct hk__device *device = &fabric->devices[i];
 

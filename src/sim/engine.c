@@ -141,14 +141,21 @@ static bool chan_has_message(const struct sim_chan *chan)
 static void lane_begin(struct sim *sim, uint32_t l)
 {
 	struct sim_lane *lane = &sim->lanes[l];
+	const struct sim_actor *actor = &sim->actors[lane->actor];
+	struct sim_core *core = &sim->cores[actor->core];
 	double ns = lane_cost(sim, l);
 
+	/* Who comes first finds the core its own. */
+	if (core->device != actor->number && core->device != HK_NONE)
+		ns += actor->device->switch_ns;
+	core->device = actor->number;
 	if (lane->to != HK_NONE)
 		chan_begin(sim_chan_at(sim, lane->to), lane->step.fresh);
 	lane->state = LANE_RUNS;
 	lane->begin_ns = sim->now;
 	lane->end_ns = hk__tick(sim->now + ns);
 	lane->busy_ns += ns;
+	core->busy_ns += ns;
 	if (!hk__events_push(&sim->events, lane->end_ns, SIM_STEP_OVER, l))
 		hk__sim_fail(sim, HK_ENOMEM, "no memory for events");
 }
@@ -319,16 +326,35 @@ static void step_release(struct sim *sim, const struct sim_lane *lane)
 		lane_try(sim, from);
 }
 
+/* Who is next: one of the rank that had its turn, which goes on while it can, or the first. */
+static uint32_t core_pick(const struct sim *sim, const struct sim_core *core, uint32_t *before_out)
+{
+	uint32_t before = HK_NONE;
+
+	*before_out = HK_NONE;
+	for (uint32_t l = core->first_turn; l != HK_NONE; l = sim->lanes[l].next_turn) {
+		if (sim->actors[sim->lanes[l].actor].number == core->device) {
+			*before_out = before;
+			return l;
+		}
+		before = l;
+	}
+	return core->first_turn;
+}
+
 static void core_next(struct sim *sim, struct sim_core *core)
 {
-	uint32_t l = core->first_turn;
+	uint32_t before, l = core_pick(sim, core, &before);
 
 	core->busy = l != HK_NONE;
 	if (l == HK_NONE)
 		return;
-	core->first_turn = sim->lanes[l].next_turn;
-	if (core->first_turn == HK_NONE)
-		core->last_turn = HK_NONE;
+	if (before == HK_NONE)
+		core->first_turn = sim->lanes[l].next_turn;
+	else
+		sim->lanes[before].next_turn = sim->lanes[l].next_turn;
+	if (core->last_turn == l)
+		core->last_turn = before;
 	lane_begin(sim, l);
 }
 
@@ -412,9 +438,10 @@ static void step_over(struct sim *sim, uint32_t l)
 		step_release(sim, lane);
 	if (lane->to != HK_NONE)
 		message_send(sim, l);
-	if (actor->device->serial)
-		core_next(sim, &sim->cores[actor->core]);
+	/* Its own next step takes its turn, too, before that of another rank. */
 	lane_advance(sim, l);
+	if (actor->device->serial && sim->status == HK_OK)
+		core_next(sim, &sim->cores[actor->core]);
 }
 
 static void actor_begin(struct sim *sim, uint32_t a)

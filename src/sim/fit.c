@@ -62,6 +62,11 @@ static void curve_add(struct fit *fit, struct hk__curve *curve, struct hk__curve
 			  i > 0);
 }
 
+static bool device_is_shared(const struct hk_fabric *fabric)
+{
+	return fabric->devices[0].cores && fabric->devices[0].cores < fabric->ranks;
+}
+
 static void params_collect(struct fit *fit, const struct hk_sim_fit_what *what)
 {
 	if (what->device) {
@@ -69,6 +74,8 @@ static void params_collect(struct fit *fit, const struct hk_sim_fit_what *what)
 
 		param_add(fit, &device->call_ns, NULL, false);
 		param_add(fit, &device->step_ns, NULL, false);
+		if (device_is_shared(fit->fabric))
+			param_add(fit, &device->switch_ns, NULL, false);
 		curve_add(fit, &device->copy_ns, NULL);
 		curve_add(fit, &device->reduce_ns, NULL);
 	}
@@ -302,7 +309,8 @@ static void sources_set(struct hk_fabric *fabric, const char *prefix, uint32_t n
 {
 	static const char *const names[] = { "send",	  "recv",	"flight",    "send-byte",
 					     "recv-byte", "fresh-byte", "cold-byte", "ahead-byte",
-					     "call",	  "step",	"copy",	     "reduce" };
+					     "call",	  "step",	"copy",	     "reduce",
+					     "switch" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char name[80];
@@ -310,7 +318,7 @@ static void sources_set(struct hk_fabric *fabric, const char *prefix, uint32_t n
 
 		snprintf(name, sizeof(name), "%s.%s", prefix, names[i]);
 		constant = hk__constant_find(fabric, name);
-		if (constant)
+		if (constant && (strcmp(names[i], "switch") != 0 || device_is_shared(fabric)))
 			snprintf(constant->source, sizeof(constant->source),
 				 "fitted to %u measured times, median error %.1f %%", nsamples,
 				 100 * error);

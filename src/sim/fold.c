@@ -83,7 +83,8 @@ static bool fold_may(const struct sim *sim)
 	for (uint32_t j = 0; j < sim->njobs; j++)
 		if (sim->jobs[j].devices || sim->jobs[j].plan->n != sim->jobs[0].plan->n)
 			return false;
-	return !sim->opts->full && sim->nfaults == 0 && sim->opts->jitter == 0;
+	return !sim->opts->full && sim->nfaults == 0 && sim->opts->jitter == 0 &&
+	       !hk__sim_cores_shared(sim);
 }
 
 /* The symmetry of all plans. */

@@ -458,7 +458,8 @@ enum hk_status hk__jump_open(struct sim *sim)
 	uint32_t best = 0, l = 0;
 
 	if (sim->random || sim->opts->full || sim->opts->jitter > 0 || sim->opts->event ||
-	    sim->tuning.no_jump || sim->nlanes == 0 || sim->opts->calls > 1)
+	    sim->tuning.no_jump || sim->nlanes == 0 || sim->opts->calls > 1 ||
+	    hk__sim_cores_shared(sim))
 		return HK_OK;
 	for (; l < sim->nlanes; l++)
 		if (sim->lanes[l].nsteps > sim->lanes[best].nsteps)

@@ -88,19 +88,35 @@ static double actor_footprint(const struct sim_job *job, uint32_t rank)
 	return slots * job->chunk * job->call_slices;
 }
 
-/* A device's core, shared by what other jobs do on it. */
+bool hk__sim_cores_shared(const struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->fabric->ndevices; i++) {
+		const struct hk__device *device = &sim->fabric->devices[i];
+
+		if (device->serial && device->cores && device->cores < sim->fabric->ranks)
+			return true;
+	}
+	return false;
+}
+
+/* A device's core, shared by what other jobs do on it, and by other ranks if there are few. */
 static enum hk_status actor_core(struct sim *sim, struct hk__hash *cores, struct sim_actor *actor,
 				 uint32_t device)
 {
-	struct hk__hash_entry *entry = hk__hash_get(cores, device, 0);
+	uint32_t own = actor->device->serial && actor->device->cores ? device % actor->device->cores
+								     : device;
+	struct hk__hash_entry *entry =
+		hk__hash_get(cores, own, (uint64_t)(actor->device - sim->fabric->devices));
 
 	if (!entry)
 		return hk__sim_fail(sim, HK_ENOMEM, "no memory for %u ranks", sim->nactors);
 	if (entry->value == HK_NONE) {
 		entry->value = sim->ncores++;
 		sim->cores[entry->value].first_turn = sim->cores[entry->value].last_turn = HK_NONE;
+		sim->cores[entry->value].device = HK_NONE;
 	}
 	actor->core = entry->value;
+	actor->number = device;
 	return HK_OK;
 }
 

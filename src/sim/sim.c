@@ -86,6 +86,7 @@ static void say_bottleneck(const struct sim *sim, struct hk_sim_result *result)
 {
 	const struct flow_link *busiest = NULL;
 	double steps = 0, time = sim->end_ns > 0 ? sim->end_ns : 1;
+	bool shared = hk__sim_cores_shared(sim);
 
 	for (uint32_t i = 0; i < sim->flows.links.count; i++) {
 		const struct flow_link *link = flow_link_at(&sim->flows, i);
@@ -95,6 +96,8 @@ static void say_bottleneck(const struct sim *sim, struct hk_sim_result *result)
 	}
 	for (uint32_t l = 0; l < sim->nlanes; l++)
 		steps = fmax(steps, sim->lanes[l].busy_ns / time);
+	for (uint32_t i = 0; shared && i < sim->ncores; i++)
+		steps = fmax(steps, sim->cores[i].busy_ns / time);
 	result->busy = busiest ? fmin(busiest->busy_ns / time, 1) : 0;
 	double waits = fmax(1 - result->busy - steps, 0);
 	if (busiest && result->busy >= fmax(steps, waits))
@@ -102,7 +105,9 @@ static void say_bottleneck(const struct sim *sim, struct hk_sim_result *result)
 			 hk__fabric_kind(sim->fabric, busiest->link)->name, 100 * result->busy);
 	else
 		snprintf(result->bottleneck, sizeof(result->bottleneck), "%s",
-			 steps >= waits ? "steps of ranks" : "delays");
+			 steps < waits ? "delays"
+			 : shared      ? "cores that ranks share"
+				       : "steps of ranks");
 }
 
 static void say_counts(const struct sim *sim, struct hk_sim_result *result)

@@ -101,6 +101,8 @@ struct sim_lane {
 struct sim_core {
 	bool busy;			/* a lane runs; only where lanes take turns */
 	uint32_t first_turn, last_turn;	/* lanes that wait */
+	uint32_t device;		/* whose turn it was, where ranks share it */
+	double busy_ns;
 	double next_ns;			/* when the next message may leave */
 };
 
@@ -108,6 +110,7 @@ struct sim_actor {
 	uint32_t job;
 	uint32_t rank;			/* of the job */
 	uint32_t core;
+	uint32_t number;		/* of its device */
 	uint32_t first_lane, nlanes;
 	uint32_t lanes_left;
 	uint32_t lanes_ready;		/* for the next call */
@@ -242,6 +245,7 @@ const struct sim_link_fault *hk__sim_link_fault(const struct sim *sim, uint64_t 
 enum hk_status hk__sim_path(struct sim *sim, uint32_t from, uint32_t to,
 			    struct hk__path *path_out);
 double hk__sim_late_ns(const struct sim *sim, uint32_t job, uint32_t rank);
+bool hk__sim_cores_shared(const struct sim *sim);	/* by ranks */
 double hk__sim_slowness(const struct sim *sim, uint32_t rank);
 
 /* engine.c: sets up one run, runs it, takes it down. */

@@ -225,8 +225,19 @@ static const struct {
 #define PROBES (sizeof(probes) / sizeof(probes[0]))
 #define SIZES 6u
 
+/* Whether a constant says that it was fitted. */
+static bool is_cited(const struct hk_fabric *fabric, const char *name)
+{
+	struct hk_fabric_constant constant;
+
+	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++)
+		if (strcmp(constant.name, name) == 0)
+			return strstr(constant.source, "fitted to 30 measured times") != NULL;
+	return false;
+}
+
 /* Times on a machine unlike the one that is assumed are explained all the same. */
-TEST(constants_are_found)
+static void find_constants(bool shared)
 {
 	static const char *const changes[] = { "device.call=3x",   "device.step=0.5x",
 					       "shm.flight=4x",	   "shm.send-byte=3x",
@@ -236,15 +247,19 @@ TEST(constants_are_found)
 	struct hk_sim_sample samples[PROBES * SIZES];
 	struct hk_sim_fit_what what = { .device = true, .wire = "shm" };
 	struct hk_sim_fit_result result;
-	struct hk_fabric_constant constant;
 	struct hk_why why = { "" };
 	uint32_t count = 0;
-	bool cited = false;
 
 	CHECK_EQ(hk_fabric_hosts(NULL, &two, 1, NULL, &why, &real), HK_OK);
 	CHECK_EQ(hk_fabric_hosts(NULL, &two, 1, NULL, &why, &found), HK_OK);
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
 		CHECK_EQ(hk_fabric_change(real, changes[i], &why), HK_OK);
+	if (shared) {
+		CHECK_EQ(hk_fabric_change(real, "device.cores=1", &why), HK_OK);
+		CHECK_EQ(hk_fabric_change(real, "device.switch=900", &why), HK_OK);
+		CHECK_EQ(hk_fabric_change(found, "device.cores=1", &why), HK_OK);
+		CHECK_EQ(hk_fabric_change(found, "device.switch=300", &why), HK_OK);
+	}
 	for (size_t p = 0; p < PROBES; p++) {
 		for (uint32_t s = 0; s < SIZES; s++) {
 			struct hk_plan *plan = bed_plan(real, probes[p].coll, probes[p].algo, 2);
@@ -261,10 +276,8 @@ TEST(constants_are_found)
 	printf("%u constants, median error %.2f %%, p90 %.2f %%\n", result.constants,
 	       100 * result.median_error, 100 * result.p90_error);
 	CHECK(result.median_error < 0.03 && result.p90_error < 0.15);
-	for (uint32_t i = 0; hk_fabric_constant(found, i, &constant); i++)
-		cited |= strcmp(constant.name, "shm.flight") == 0 &&
-			 strstr(constant.source, "fitted to 30 measured times");
-	CHECK(cited);
+	CHECK(is_cited(found, "shm.flight"));
+	CHECK_EQ(is_cited(found, "device.switch"), shared);
 	what.wire = "nvlink";
 	what.device = false;
 	CHECK_EQ(hk_sim_fit(found, &what, samples, count, NULL, &why, &result), HK_EINVAL);
@@ -273,6 +286,16 @@ TEST(constants_are_found)
 		hk_plan_destroy((struct hk_plan *)samples[i].plan);
 	hk_fabric_free(real);
 	hk_fabric_free(found);
+}
+
+TEST(constants_are_found)
+{
+	find_constants(false);
+}
+
+TEST(constants_of_ranks_that_share_a_core_are_found)
+{
+	find_constants(true);
 }
 
 /* ---- hosts ---- */

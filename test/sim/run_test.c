@@ -273,6 +273,63 @@ TEST(serial_devices_take_turns)
 	hk_fabric_free(fabric);
 }
 
+/* Ranks that share a core take turns as well: what one does the other waits for. */
+TEST(ranks_that_share_cores_take_turns)
+{
+	struct hk_fabric *fabric = bed_fabric("tcp-cluster:4");
+	struct hk_plan *plan = bed_plan(fabric, HK_COLL_ALLGATHER, "direct", 4);
+	struct hk__device *device = &fabric->devices[0];
+	struct hk_sim_result own, many, two, one, switched;
+
+	device->step_ns = 1e6;
+	device->serial = true;
+	own = bed_run(fabric, plan, 8, NULL, NULL);
+	device->cores = 4;
+	many = bed_run(fabric, plan, 8, NULL, NULL);
+	device->cores = 2;
+	two = bed_run(fabric, plan, 8, NULL, NULL);
+	device->cores = 1;
+	one = bed_run(fabric, plan, 8, NULL, NULL);
+	/* Three sends, a copy and three receives of each rank, one after the other. */
+	bed_near("as many cores as ranks", many.time_ns, own.time_ns, 1e-12);
+	bed_near("a core each", own.time_ns, 7e6, 0.01);
+	bed_near("a core for two", two.time_ns, 14e6, 0.01);
+	bed_near("one core for all", one.time_ns, 28e6, 0.01);
+	CHECK(own.folded && !two.folded && !one.folded);
+	CHECK_STR(own.bottleneck, "steps of ranks");
+	CHECK_STR(one.bottleneck, "cores that ranks share");
+	/* Who has its turn goes on while it can: four ranks send, and receive, and no more. */
+	device->switch_ns = 1e5;
+	switched = bed_run(fabric, plan, 8, NULL, NULL);
+	CHECK(switched.time_ns > one.time_ns + 2.9e5 && switched.time_ns < one.time_ns + 8.1e5);
+	hk_plan_destroy(plan);
+	hk_fabric_free(fabric);
+}
+
+/* Of two ranks on one core one waits for the other: nobody has to wait for the core. */
+TEST(who_waits_leaves_its_core_to_others)
+{
+	struct hk_fabric *fabric = bed_fabric("tcp-cluster:4");
+	struct hk__device *device = &fabric->devices[0];
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_msg msg = { 0, 1 };
+	struct hk_sim_result own, shared;
+	struct hk_plan *plan;
+
+	opts.msgs = &msg;
+	opts.nmsgs = 1;
+	CHECK_EQ(hk_plan_create(HK_COLL_SENDRECV, 4, &opts, NULL, &plan), HK_OK);
+	device->step_ns = 1e6;
+	device->serial = true;
+	own = bed_run(fabric, plan, 8, NULL, NULL);
+	device->cores = 1;
+	shared = bed_run(fabric, plan, 8, NULL, NULL);
+	bed_near("a step of each", own.time_ns, 2e6, 0.01);
+	bed_near("nothing to wait for", shared.time_ns, own.time_ns, 1e-9);
+	hk_plan_destroy(plan);
+	hk_fabric_free(fabric);
+}
+
 /* ---- plans that cannot be performed ---- */
 
 struct broken {

@@ -356,6 +356,8 @@ static const struct {
 	  "F:2: switch.gap is one number: expected no list of points" },
 	{ "base: switch:3\nwires: {switch: {slots: 1.5}}\n",
 	  "F:2: switch.slots cannot be 1.5: expected a whole number from 1" },
+	{ "base: switch:3\ndevices: {device: {cores: 1.5}}\n",
+	  "F:2: device.cores cannot be 1.5: expected a whole number from 0" },
 	{ "base: switch:3\ndevices: {device: {serial: maybe}}\n",
 	  "F:2: expected a number for device.serial, found 'maybe'" },
 	{ "base: switch:3\nsources: {wing.bw: me}\n",
