@@ -97,14 +97,24 @@ static int seconds(uint64_t ns)
  * stopped process answers, and that is enough. What was sent and is not
  * acknowledged is looked after by watch (peer.c).
  */
+/*
+ * What a socket may hold grows with what is read from it, but late: a rank that is
+ * not at once there to read stops its sender meanwhile. Who asks to be woken for much
+ * has it grow now; that it shall be for little after all lets it as it is. Memory is
+ * taken only by what arrives, which slots limit.
+ */
+#define TUNE_WINDOW (4 << 20)
+
 void hk__tcp_tune(int fd, uint64_t silence_ns)
 {
-	static const int one = 1;
+	static const int one = 1, much = TUNE_WINDOW;
 	int quarter = seconds(silence_ns / 4), times = (seconds(silence_ns) - quarter) / quarter;
 
 	times = times < 1 ? 1 : times;
 	/* Where one of them cannot be had, connections still work. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &much, sizeof(much));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
 	/* A host that is gone, or cut off, is noticed when nothing moves. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quarter, sizeof(quarter));
