@@ -171,7 +171,7 @@ INTRO = """\
 
     %s
 
-measured all of this in one run, on %s. Times
+measured all of this, each scenario in one run, on %s. Times
 are microseconds of one operation: the %s of %d batches in each round. In a round every
 contestant has its turn, in another order each time. A ratio above 1 is in favour of Hocket; a limit
 is what the machine allows.
