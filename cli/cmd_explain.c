@@ -301,7 +301,7 @@ static void print_regret(const struct explain *explain)
 	if (best == 0)
 		printf("Measured, it is the fastest too.\n");
 	else
-		printf("Measured, %s is the fastest; the choice takes %.3g times as long.\n",
+		printf("Measured, %s is the fastest; the choice takes %.2f times as long.\n",
 		       explain->candidates[best].algo,
 		       explain->cells[0].time_ns / explain->cells[best].time_ns);
 }
