@@ -290,9 +290,8 @@ static uint32_t cores_count(const struct seat *seats, uint32_t n)
 	if (seats_in_turn(seats, n, cores))
 		return cores;
 	fprintf(stderr,
-		"hocket probe: %u ranks share %u cores, but not in turn: the fabric will not say "
-		"so, "
-		"and predicts less well\n",
+		"hocket probe: %u ranks share %u cores, but not in turn: predictions will be "
+		"less exact, as a fabric cannot say so\n",
 		n, cores);
 	return 0;
 }
