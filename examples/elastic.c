@@ -129,6 +129,24 @@ static void say(const struct train *train, const char *event)
 	}
 }
 
+/*
+ * All have come to that step when a rank dies: else the first to notice would
+ * tell those who are still at the one before, and they would do that again.
+ */
+static enum hk_status die_if_due(const struct train *train)
+{
+	enum hk_status status = HK_OK;
+
+	for (size_t i = 0; i < DEATHS && status == HK_OK; i++) {
+		if (deaths[i].step != train->model.step)
+			continue;
+		status = hk_barrier(train->group, NULL);
+		if (status == HK_OK && deaths[i].rank == train->name)
+			raise(SIGKILL);
+	}
+	return status;
+}
+
 static enum hk_status step(struct train *train)
 {
 	uint32_t rank = hk_group_rank(train->group),
@@ -137,13 +155,11 @@ static enum hk_status step(struct train *train)
 
 	gradient(&train->model, SAMPLES * rank / n,
 		 SAMPLES * (rank + 1) / n, sums);
-	for (size_t i = 0; i < DEATHS; i++)
-		if (deaths[i].step == train->model.step &&
-		    deaths[i].rank == train->name)
-			raise(SIGKILL);
-	enum hk_status status =
-		hk_allreduce(train->group, sums, sums, FEATURES + 1,
-			     HK_TYPE_FP64, HK_REDOP_SUM, NULL);
+	enum hk_status status = die_if_due(train);
+	if (status == HK_OK)
+		status = hk_allreduce(train->group, sums, sums,
+				      FEATURES + 1, HK_TYPE_FP64,
+				      HK_REDOP_SUM, NULL);
 	if (status != HK_OK)
 		return status;
 	train->before = train->model;
