@@ -184,6 +184,16 @@ static int probe_write(const struct probe *probe, const uint32_t *hosts, uint32_
 	return CLI_DONE;
 }
 
+static bool probe_change(struct probe *probe, const char *change)
+{
+	struct hk_why why = { "" };
+
+	if (hk_fabric_change(probe->fabric, change, &why) == HK_OK)
+		return true;
+	cli_wrong("probe", "%s", why.text);
+	return false;
+}
+
 /*
  * Bytes between two hosts of one rank each cost what the wire's bytes cost: a NIC
  * that both directions share is not seen. It is what it was for the fabric that is
@@ -192,17 +202,13 @@ static int probe_write(const struct probe *probe, const uint32_t *hosts, uint32_
 static bool probe_unlimited(struct probe *probe, bool unlimited)
 {
 	struct hk_fabric_constant constant;
-	struct hk_why why = { "" };
 	char change[64];
 
 	for (uint32_t i = 0; unlimited && hk_fabric_constant(probe->fabric, i, &constant); i++)
 		if (strcmp(constant.name, "nic.bw") == 0)
 			probe->nic = constant.value;
 	snprintf(change, sizeof(change), "nic.bw=%.17g", unlimited ? NIC_UNLIMITED : probe->nic);
-	if (hk_fabric_change(probe->fabric, change, &why) == HK_OK)
-		return true;
-	cli_wrong("probe", "%s", why.text);
-	return false;
+	return probe_change(probe, change);
 }
 
 /* ---- this machine ---- */
@@ -332,15 +338,10 @@ static enum hk_status seats_find(const struct cli_rank *rank, uint32_t n, struct
 /* Ranks that share cores: a constant of the fabric, and one to fit. */
 static bool probe_shares(struct probe *probe, uint32_t cores)
 {
-	struct hk_why why = { "" };
 	char change[64];
 
 	snprintf(change, sizeof(change), "device.cores=%u", cores);
-	if (hk_fabric_change(probe->fabric, change, &why) == HK_OK &&
-	    hk_fabric_change(probe->fabric, "device.switch=" SWITCH_FIRST, &why) == HK_OK)
-		return true;
-	cli_wrong("probe", "%s", why.text);
-	return false;
+	return probe_change(probe, change) && probe_change(probe, "device.switch=" SWITCH_FIRST);
 }
 
 static int probe_ranks(struct probe *probe, struct cli_rank *rank, uint32_t *hosts)

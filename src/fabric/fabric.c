@@ -274,6 +274,17 @@ const struct hk__device *hk__fabric_device(const struct hk_fabric *fabric, uint3
 	return &fabric->devices[hk__fabric_node_kind(fabric, rank)->device];
 }
 
+bool hk__fabric_cores_shared(const struct hk_fabric *fabric)
+{
+	for (uint32_t i = 0; i < fabric->ndevices; i++) {
+		const struct hk__device *device = &fabric->devices[i];
+
+		if (device->serial && device->cores && device->cores < fabric->ranks)
+			return true;
+	}
+	return false;
+}
+
 void hk__fabric_place(const struct hk_fabric *fabric, uint32_t rank, uint32_t *node_out,
 		      uint32_t *local_out)
 {

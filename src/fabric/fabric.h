@@ -204,6 +204,7 @@ enum hk_status hk__fabric_link_find(const struct hk_fabric *fabric, const char *
 				    struct hk_why *why, uint64_t *link_out);
 
 const struct hk__device *hk__fabric_device(const struct hk_fabric *fabric, uint32_t rank);
+bool hk__fabric_cores_shared(const struct hk_fabric *fabric);	/* by ranks */
 /* Node of a rank, and its place in it. */
 void hk__fabric_place(const struct hk_fabric *fabric, uint32_t rank, uint32_t *node_out,
 		      uint32_t *local_out);

@@ -62,11 +62,6 @@ static void curve_add(struct fit *fit, struct hk__curve *curve, struct hk__curve
 			  i > 0);
 }
 
-static bool device_is_shared(const struct hk_fabric *fabric)
-{
-	return fabric->devices[0].cores && fabric->devices[0].cores < fabric->ranks;
-}
-
 static void params_collect(struct fit *fit, const struct hk_sim_fit_what *what)
 {
 	if (what->device) {
@@ -74,7 +69,7 @@ static void params_collect(struct fit *fit, const struct hk_sim_fit_what *what)
 
 		param_add(fit, &device->call_ns, NULL, false);
 		param_add(fit, &device->step_ns, NULL, false);
-		if (device_is_shared(fit->fabric))
+		if (hk__fabric_cores_shared(fit->fabric))
 			param_add(fit, &device->switch_ns, NULL, false);
 		curve_add(fit, &device->copy_ns, NULL);
 		curve_add(fit, &device->reduce_ns, NULL);
@@ -318,7 +313,8 @@ static void sources_set(struct hk_fabric *fabric, const char *prefix, uint32_t n
 
 		snprintf(name, sizeof(name), "%s.%s", prefix, names[i]);
 		constant = hk__constant_find(fabric, name);
-		if (constant && (strcmp(names[i], "switch") != 0 || device_is_shared(fabric)))
+		if (constant &&
+		    (strcmp(names[i], "switch") != 0 || hk__fabric_cores_shared(fabric)))
 			snprintf(constant->source, sizeof(constant->source),
 				 "fitted to %u measured times, median error %.1f %%", nsamples,
 				 100 * error);

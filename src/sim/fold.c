@@ -84,7 +84,7 @@ static bool fold_may(const struct sim *sim)
 		if (sim->jobs[j].devices || sim->jobs[j].plan->n != sim->jobs[0].plan->n)
 			return false;
 	return !sim->opts->full && sim->nfaults == 0 && sim->opts->jitter == 0 &&
-	       !hk__sim_cores_shared(sim);
+	       !hk__fabric_cores_shared(sim->fabric);
 }
 
 /* The symmetry of all plans. */

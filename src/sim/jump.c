@@ -459,7 +459,7 @@ enum hk_status hk__jump_open(struct sim *sim)
 
 	if (sim->random || sim->opts->full || sim->opts->jitter > 0 || sim->opts->event ||
 	    sim->tuning.no_jump || sim->nlanes == 0 || sim->opts->calls > 1 ||
-	    hk__sim_cores_shared(sim))
+	    hk__fabric_cores_shared(sim->fabric))
 		return HK_OK;
 	for (; l < sim->nlanes; l++)
 		if (sim->lanes[l].nsteps > sim->lanes[best].nsteps)

@@ -88,17 +88,6 @@ static double actor_footprint(const struct sim_job *job, uint32_t rank)
 	return slots * job->chunk * job->call_slices;
 }
 
-bool hk__sim_cores_shared(const struct sim *sim)
-{
-	for (uint32_t i = 0; i < sim->fabric->ndevices; i++) {
-		const struct hk__device *device = &sim->fabric->devices[i];
-
-		if (device->serial && device->cores && device->cores < sim->fabric->ranks)
-			return true;
-	}
-	return false;
-}
-
 /* A device's core, shared by what other jobs do on it, and by other ranks if there are few. */
 static enum hk_status actor_core(struct sim *sim, struct hk__hash *cores, struct sim_actor *actor,
 				 uint32_t device)

@@ -86,7 +86,7 @@ static void say_bottleneck(const struct sim *sim, struct hk_sim_result *result)
 {
 	const struct flow_link *busiest = NULL;
 	double steps = 0, time = sim->end_ns > 0 ? sim->end_ns : 1;
-	bool shared = hk__sim_cores_shared(sim);
+	bool shared = hk__fabric_cores_shared(sim->fabric);
 
 	for (uint32_t i = 0; i < sim->flows.links.count; i++) {
 		const struct flow_link *link = flow_link_at(&sim->flows, i);

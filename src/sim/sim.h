@@ -245,7 +245,6 @@ const struct sim_link_fault *hk__sim_link_fault(const struct sim *sim, uint64_t 
 enum hk_status hk__sim_path(struct sim *sim, uint32_t from, uint32_t to,
 			    struct hk__path *path_out);
 double hk__sim_late_ns(const struct sim *sim, uint32_t job, uint32_t rank);
-bool hk__sim_cores_shared(const struct sim *sim);	/* by ranks */
 double hk__sim_slowness(const struct sim *sim, uint32_t rank);
 
 /* engine.c: sets up one run, runs it, takes it down. */
