@@ -34,6 +34,7 @@ struct bench_spec {
 	uint32_t iters;		/* 0: as many as it takes */
 	uint32_t warmup;
 	bool set_warmup;
+	double brief_s;		/* warm-up and calls end after so long each, but two; 0: they do not */
 	bool check, registered, json, threads, pin;
 	bool joined;		/* a launcher started the ranks */
 };

@@ -69,7 +69,7 @@ static enum hk_status warm_up(struct bench_rank *rank, const struct bench_case *
 	double own, slowest;
 
 	*iters_out = spec->iters;
-	if (spec->iters && spec->set_warmup)
+	if (spec->iters && spec->set_warmup && spec->brief_s == 0)
 		return calls(rank, c, warmup, &own);
 	/* The first call makes, proves and binds the plan; the second is like the others. */
 	enum hk_status status = calls(rank, c, 1, &own);
@@ -80,7 +80,10 @@ static enum hk_status warm_up(struct bench_rank *rank, const struct bench_case *
 	if (status != HK_OK)
 		return status;
 	slowest = slowest > 1e-9 ? slowest : 1e-9;
-	if (!spec->iters) {
+	if (spec->brief_s > 0) {
+		*iters_out = between(spec->brief_s / slowest, 2, spec->iters);
+		warmup = between(spec->brief_s / slowest, 2, warmup);
+	} else if (!spec->iters) {
 		double least = TIME_LEAST_S / slowest, most = TIME_MOST_S / slowest;
 
 		*iters_out = between(least > ITERS_LEAST ? least : ITERS_LEAST, 1,

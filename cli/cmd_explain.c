@@ -41,6 +41,7 @@ static const struct option explain_long[] = {
 };
 /* clang-format on */
 
+#define EXPLAIN_PATIENCE_S 15.0
 #define EXPLAIN_STEPS_MAX 1000000u /* of an algorithm; more takes many seconds */
 
 struct explain {
@@ -55,6 +56,8 @@ struct explain {
 	struct hk_sim_candidate candidates[HK_SIM_CANDIDATES_MAX];
 	uint32_t count;
 	struct measure_cell cells[HK_SIM_CANDIDATES_MAX];
+	double apart_ns; /* of two cores, when measured; 0: not known */
+	bool moved;	 /* they were elsewhere for some of it */
 };
 
 /* ---- options ---- */
@@ -184,6 +187,7 @@ static int explain_measure(struct explain *explain)
 				   .cells = explain->cells,
 				   .ncells = explain->count,
 				   .rounds = explain->rounds ? explain->rounds : 5,
+				   .patience_s = EXPLAIN_PATIENCE_S,
 				   .progress = isatty(2),
 				   .what = "performing" };
 
@@ -197,7 +201,10 @@ static int explain_measure(struct explain *explain)
 					       .bytes = (uint64_t)explain->what.bytes };
 		snprintf(cell->algo, sizeof(cell->algo), "%s", explain->candidates[i].algo);
 	}
-	return cli_ranks_launched() ? measure_joined(explain, &job) : measure_here(&job);
+	int status = cli_ranks_launched() ? measure_joined(explain, &job) : measure_here(&job);
+	explain->apart_ns = job.apart_ns;
+	explain->moved = job.moved;
+	return status;
 }
 
 static double candidate_ns(const struct hk_sim_candidate *candidate)
@@ -304,6 +311,10 @@ static void print_regret(const struct explain *explain)
 		printf("Measured, %s is the fastest; the choice takes %.2f times as long.\n",
 		       explain->candidates[best].algo,
 		       explain->cells[0].time_ns / explain->cells[best].time_ns);
+	if (explain->moved)
+		printf("Cores moved meanwhile: two were %.0f ns apart, but not for all of these "
+		       "times.\n",
+		       explain->apart_ns);
 }
 
 static void explain_print(const struct explain *explain)
@@ -332,8 +343,12 @@ static void explain_json(const struct explain *explain)
 	printf("{\"collective\": \"%s\", \"size\": %.0f, \"ranks\": %u, \"fabric\": ",
 	       hk_coll_name(explain->what.coll), explain->what.bytes, explain->what.ranks);
 	cli_json_string(stdout, explain->info.name);
-	printf(",\n \"bound_us\": %.6g, \"choice\": \"%s\", \"candidates\": [",
+	printf(",\n \"bound_us\": %.6g, \"choice\": \"%s\", ",
 	       explain->candidates[0].result.bound_ns / 1e3, explain->candidates[0].algo);
+	if (explain->measure)
+		printf("\"cores_apart_ns\": %.6g, \"cores_moved\": %s, ", explain->apart_ns,
+		       explain->moved ? "true" : "false");
+	printf("\"candidates\": [");
 	for (uint32_t i = 0; i < explain->count; i++) {
 		const struct hk_sim_candidate *c = &explain->candidates[i];
 

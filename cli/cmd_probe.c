@@ -8,9 +8,9 @@
  * ranks and hosts that the launcher gave it.
  */
 #include "measure.h"
+#include "seats.h"
 
 #include <getopt.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -59,7 +59,7 @@ static const uint64_t sizes_quick[] = { 8, 4096, 65536, 2097152 };
 
 #define CELLS_MAX (PROBES * sizeof(sizes_all) / sizeof(sizes_all[0]))
 #define ROUNDS 3u
-#define PATIENCE 300u	      /* tries */
+#define PATIENCE_S 25.0	      /* with a wire: all has to be done in a minute */
 #define NIC_UNLIMITED 10000.0 /* GB/s */
 #define SWITCH_FIRST "2000"   /* ns: where a fit begins */
 
@@ -70,7 +70,9 @@ struct probe {
 	struct hk_fabric *fabric;
 	struct measure_cell cells[CELLS_MAX];
 	size_t ncells;
-	double nic; /* nic.bw as it was */
+	double nic;	 /* nic.bw as it was */
+	double apart_ns; /* of two cores, while all of this was measured; 0: not known */
+	bool moved;	 /* they were elsewhere for some of it */
 };
 
 /* ---- measuring ---- */
@@ -101,8 +103,22 @@ static struct measure_job job_init(struct probe *probe, uint32_t n, const char *
 				     .cells = probe->cells,
 				     .ncells = probe->ncells,
 				     .rounds = probe->quick ? 1 : ROUNDS,
+				     .patience_s = probe->quick ? 0 : PATIENCE_S,
+				     .apart_ns = probe->apart_ns,
 				     .progress = isatty(2),
 				     .what = what };
+}
+
+/* Where cores were, which is part of what was measured. */
+static void probe_apart(struct probe *probe, const struct measure_job *job)
+{
+	probe->apart_ns = job->apart_ns;
+	probe->moved = probe->moved || job->moved;
+	if (job->moved)
+		fprintf(stderr,
+			"hocket probe: two cores were %.0f ns apart, and elsewhere for some of "
+			"the times: predictions will be less exact\n",
+			job->apart_ns);
 }
 
 /* ---- fitting ---- */
@@ -172,6 +188,9 @@ static int probe_write(const struct probe *probe, const uint32_t *hosts, uint32_
 	status = hk_fabric_hosts(probe->fabric, hosts, nhosts, NULL, &why, &fabric);
 	if (status == HK_OK) {
 		status = hk_fabric_print_file(fabric, file, &why);
+		if (probe->apart_ns > 0)
+			fprintf(file, "# measured while two cores were %.0f ns apart%s\n",
+				probe->apart_ns, probe->moved ? ", and elsewhere" : "");
 		hk_fabric_free(fabric);
 	}
 	if (probe->output && fclose(file) != 0 && status == HK_OK)
@@ -226,14 +245,15 @@ static int probe_here(struct probe *probe)
 		return CLI_FAILED;
 	cells_fill(probe);
 	struct measure_job job = job_init(probe, 2, "shm", "shared memory");
-	job.patience = probe->quick ? 0 : PATIENCE;
 	int status = measure_here(&job);
+	probe_apart(probe, &job);
 	if (status == CLI_DONE)
 		status = probe_fit(probe, 2, near, "shm", true);
 	if (status == CLI_DONE) {
 		cells_fill(probe);
 		job = job_init(probe, 2, "tcp", "TCP");
 		status = measure_here(&job);
+		probe_apart(probe, &job);
 	}
 	if (status == CLI_DONE)
 		status = probe_fit(probe, 2, far, "tcp", false);
@@ -244,97 +264,6 @@ static int probe_here(struct probe *probe)
 
 /* ---- a launcher's ranks ---- */
 
-struct seat {
-	char host[64];
-	char system[40]; /* that runs there; "": not known */
-	cpu_set_t cpus;	 /* that it may use */
-};
-
-/* What ranks found out about where they are. */
-struct seats {
-	uint32_t *hosts; /* ranks of each */
-	uint32_t nhosts;
-	uint32_t cores; /* that all of them share; 0: each has its own */
-};
-
-/* How many ranks each host has, in the order of ranks. */
-static uint32_t hosts_count(const struct seat *seats, uint32_t n, uint32_t *hosts)
-{
-	uint32_t count = 0;
-
-	for (uint32_t r = 0; r < n; r++) {
-		if (r == 0 || strcmp(seats[r].host, seats[r - 1].host) != 0)
-			hosts[count++] = 0;
-		hosts[count - 1]++;
-	}
-	return count;
-}
-
-/* Ranks that are bound to one core each, and not in turn, are not what a fabric can say. */
-static bool seats_in_turn(const struct seat *seats, uint32_t n, uint32_t cores)
-{
-	for (uint32_t r = 0; r < n; r++)
-		if (CPU_COUNT(&seats[r].cpus) == 1 &&
-		    !CPU_EQUAL(&seats[r].cpus, &seats[r % cores].cpus))
-			return false;
-	return true;
-}
-
-/* How many cores all ranks share, be their hosts what they may; 0: each has its own. */
-static uint32_t cores_count(const struct seat *seats, uint32_t n)
-{
-	cpu_set_t all = seats[0].cpus;
-
-	for (uint32_t r = 1; r < n; r++) {
-		if (!seats[0].system[0] || strcmp(seats[r].system, seats[0].system) != 0)
-			return 0;
-		CPU_OR(&all, &all, &seats[r].cpus);
-	}
-	uint32_t cores = (uint32_t)CPU_COUNT(&all);
-	if (cores == 0 || cores >= n)
-		return 0;
-	if (seats_in_turn(seats, n, cores))
-		return cores;
-	fprintf(stderr,
-		"hocket probe: %u ranks share %u cores, but not in turn: predictions will be "
-		"less exact, as a fabric cannot say so\n",
-		n, cores);
-	return 0;
-}
-
-static struct seat seat_own(void)
-{
-	const char *name = getenv("HOCKET_HOST");
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	struct seat own = { 0 };
-
-	if (name)
-		snprintf(own.host, sizeof(own.host), "%s", name);
-	else if (gethostname(own.host, sizeof(own.host) - 1) != 0)
-		own.host[0] = '\0';
-	if (file && !fgets(own.system, sizeof(own.system), file))
-		own.system[0] = '\0';
-	if (file)
-		(void)fclose(file);
-	if (sched_getaffinity(0, sizeof(own.cpus), &own.cpus) != 0)
-		own.system[0] = '\0';
-	return own;
-}
-
-static enum hk_status seats_find(const struct cli_rank *rank, uint32_t n, struct seats *found)
-{
-	struct seat own = seat_own(), *seats = calloc(n, sizeof(*seats));
-
-	if (!seats)
-		return HK_ENOMEM;
-	enum hk_status status =
-		hk_allgather(rank->group, &own, seats, sizeof(own), HK_TYPE_UINT8, NULL);
-	found->nhosts = status == HK_OK ? hosts_count(seats, n, found->hosts) : 0;
-	found->cores = status == HK_OK && rank->rank == 0 ? cores_count(seats, n) : 0;
-	free(seats);
-	return status;
-}
-
 /* Ranks that share cores: a constant of the fabric, and one to fit. */
 static bool probe_shares(struct probe *probe, uint32_t cores)
 {
@@ -344,29 +273,44 @@ static bool probe_shares(struct probe *probe, uint32_t cores)
 	return probe_change(probe, change) && probe_change(probe, "device.switch=" SWITCH_FIRST);
 }
 
-static int probe_ranks(struct probe *probe, struct cli_rank *rank, uint32_t *hosts)
+static int ranks_fit(struct probe *probe, uint32_t n, const struct cli_seats *seats)
 {
-	struct seats seats = { .hosts = hosts };
-	uint32_t n = hk_group_size(rank->group);
 	struct hk_why why = { "" };
 
-	if (seats_find(rank, n, &seats) != HK_OK)
+	if (hk_fabric_hosts(NULL, seats->hosts, seats->nhosts, NULL, &why, &probe->fabric) != HK_OK)
+		return cli_wrong("probe", "%s", why.text);
+	if (!seats->in_turn)
+		fprintf(stderr,
+			"hocket probe: %u ranks share %u cores, but not in turn: predictions will "
+			"be less exact, as a fabric cannot say so\n",
+			n, seats->cores);
+	if ((seats->nhosts == n && !probe_unlimited(probe, true)) ||
+	    (seats->cores && seats->in_turn && !probe_shares(probe, seats->cores)))
+		return CLI_FAILED;
+	int status = probe_fit(probe, n, NULL, seats->nhosts > 1 ? "tcp" : "shm", true);
+	return status == CLI_DONE ? probe_write(probe, seats->hosts, seats->nhosts) : status;
+}
+
+static int probe_ranks(struct probe *probe, struct cli_rank *rank)
+{
+	uint32_t n = hk_group_size(rank->group);
+	struct cli_seats seats;
+
+	if (n < 2)
+		return cli_wrong("probe", "one rank has nobody to talk to");
+	if (cli_seats_find(rank, &seats) != HK_OK)
 		return cli_wrong("probe", "%s", hk_group_why(rank->group));
 	cells_fill(probe);
 	struct measure_job job = job_init(probe, n, NULL, "this job");
-	if (n < 2)
-		return cli_wrong("probe", "one rank has nobody to talk to");
-	if (measure_group(&job, rank) != CLI_DONE)
-		return cli_wrong("probe", "rank %u: %s", rank->rank, rank->why);
-	if (rank->rank != 0)
-		return CLI_DONE;
-	if (hk_fabric_hosts(NULL, hosts, seats.nhosts, NULL, &why, &probe->fabric) != HK_OK)
-		return cli_wrong("probe", "%s", why.text);
-	if ((seats.nhosts == n && !probe_unlimited(probe, true)) ||
-	    (seats.cores && !probe_shares(probe, seats.cores)))
-		return CLI_FAILED;
-	int status = probe_fit(probe, n, NULL, seats.nhosts > 1 ? "tcp" : "shm", true);
-	return status == CLI_DONE ? probe_write(probe, hosts, seats.nhosts) : status;
+	int status = measure_group(&job, rank);
+	if (status != CLI_DONE)
+		status = cli_wrong("probe", "rank %u: %s", rank->rank, rank->why);
+	else if (rank->rank == 0) {
+		probe_apart(probe, &job);
+		status = ranks_fit(probe, n, &seats);
+	}
+	cli_seats_free(&seats);
+	return status;
 }
 
 static int probe_joined(struct probe *probe)
@@ -379,9 +323,7 @@ static int probe_joined(struct probe *probe)
 		return CLI_FAILED;
 	}
 	rank.rank = hk_group_rank(rank.group);
-	uint32_t *hosts = calloc(hk_group_size(rank.group), sizeof(*hosts));
-	int status = hosts ? probe_ranks(probe, &rank, hosts) : cli_wrong("probe", "no memory");
-	free(hosts);
+	int status = probe_ranks(probe, &rank);
 	if (status == CLI_DONE)
 		hk_group_free(rank.group);
 	return status;

@@ -24,8 +24,10 @@ struct measure_job {
 	struct measure_cell *cells;
 	size_t ncells;
 	uint32_t rounds;	/* over all cells; a time is the median */
-	uint32_t patience;	/* tries to measure again what cores that move have disturbed; 0:
-				   nobody looks */
+	double patience_s;	/* so long it waits for cores that moved; 0: it takes what comes */
+	double apart_ns;	/* how far two cores have to be apart; becomes how far they are while
+				   nothing is done, if 0, and stays so where nobody can look */
+	bool moved;		/* becomes so where cores were elsewhere whenever a cell was measured */
 	bool progress;		/* on stderr, where somebody looks */
 	const char *what;	/* what progress is of: "shared memory" */
 };
