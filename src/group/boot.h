@@ -100,6 +100,7 @@ struct hk__group_env {
 	uint64_t watch_ns;		/* HOCKET_WATCH_MS; never 0 */
 	uint64_t silence_ns;		/* HOCKET_SILENCE_MS; never 0 */
 	bool encrypt;			/* HOCKET_ENCRYPT */
+	char congestion[16];		/* HOCKET_TCP_CONGESTION; "": none said */
 	char trace[512];		/* HOCKET_TRACE; "": none */
 	uint32_t trace_room;		/* HOCKET_TRACE_EVENTS */
 	struct hk__record_env record;

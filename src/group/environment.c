@@ -354,6 +354,10 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 				 &found.silence_ns);
 	if (status == HK_OK)
 		status = bool_read(&env, opts.encrypt, "HOCKET_ENCRYPT", &found.encrypt);
+	found.congestion[0] = '\0';
+	if (status == HK_OK)
+		status = text_read(&env, NULL, "HOCKET_TCP_CONGESTION", found.congestion,
+				   sizeof(found.congestion));
 	if (status == HK_OK)
 		status = trace_read(&env, &found);
 	if (status == HK_OK)

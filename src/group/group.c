@@ -208,6 +208,7 @@ static struct hk__world_spec world_spec(const struct hk__charter *origin)
 
 	return (struct hk__world_spec){ .net = env->net,
 					.iface = iface[0] ? iface : NULL,
+					.congestion = env->congestion[0] ? env->congestion : NULL,
 					.timeout_ns = env->timeout_ns,
 					.watch_ns = env->watch_ns,
 					.silence_ns = env->silence_ns,

@@ -117,6 +117,7 @@ struct hk__job {
 struct hk__world_spec {
 	enum hk__group_net net;
 	const char *iface;
+	const char *congestion;		/* as struct hk_tcp_spec has it */
 	uint64_t timeout_ns;
 	uint64_t watch_ns, silence_ns;
 	bool encrypt;

@@ -221,10 +221,16 @@ static enum hk_status world_open_tcp(struct hk__world *world, const struct hk__w
 				    .silence_ns = opts->silence_ns,
 				    .encrypt = opts->encrypt,
 				    .iface = opts->iface,
+				    .congestion = opts->congestion,
 				    .alloc = world->alloc };
 
 	memcpy(spec.key, world->boot.key, sizeof(spec.key));
 	enum hk_status status = hk__tcp_open(&spec, &world->tcp);
+	if (status == HK_EINVAL && opts->congestion)
+		return hk__why(why, status,
+			       "HOCKET_TCP_CONGESTION=%s: not one that may be used here; "
+			       "/proc/sys/net/ipv4/tcp_allowed_congestion_control has them",
+			       opts->congestion);
 	if (status != HK_OK)
 		return hk__why(why, status, "cannot open TCP: %s", hk_status_text(status));
 	world->boot.listen_fd = -1; /* the net's now */

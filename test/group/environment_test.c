@@ -550,6 +550,9 @@ TEST(group_variables)
 	CHECK(!env.check && env.progress);
 	CHECK_EQ(group_env("HOCKET_PROGRESS=0", NULL, &why, &env), HK_OK);
 	CHECK(!env.progress);
+	CHECK_STR(env.congestion, "");
+	CHECK_EQ(group_env("HOCKET_TCP_CONGESTION=reno", NULL, &why, &env), HK_OK);
+	CHECK_STR(env.congestion, "reno");
 }
 
 TEST(group_options_win)
@@ -574,12 +577,19 @@ TEST(group_options_win)
 
 TEST(group_wrong_variables)
 {
-	static const char *const vars[] = { "HOCKET_GPU=direct",  "HOCKET_GPU=1",
-					    "HOCKET_NET=udp",	  "HOCKET_NET=SHM",
-					    "HOCKET_TIMEOUT=-1",  "HOCKET_TIMEOUT=1.5",
-					    "HOCKET_TIMEOUT=1s",  "HOCKET_TIMEOUT=1000001",
-					    "HOCKET_CHECK=yes",	  "HOCKET_CHECK=2",
-					    "HOCKET_PROGRESS=on", NULL };
+	static const char *const vars[] = { "HOCKET_GPU=direct",
+					    "HOCKET_GPU=1",
+					    "HOCKET_NET=udp",
+					    "HOCKET_NET=SHM",
+					    "HOCKET_TIMEOUT=-1",
+					    "HOCKET_TIMEOUT=1.5",
+					    "HOCKET_TIMEOUT=1s",
+					    "HOCKET_TIMEOUT=1000001",
+					    "HOCKET_CHECK=yes",
+					    "HOCKET_CHECK=2",
+					    "HOCKET_PROGRESS=on",
+					    "HOCKET_TCP_CONGESTION=0123456789abcdef",
+					    NULL };
 
 	for (size_t i = 0; vars[i]; i++) {
 		struct hk__group_env env;

@@ -7,6 +7,7 @@
 #include "net/puppet.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -412,6 +413,52 @@ TEST(from_an_interface)
 	open_ranks(2);
 	check_job_goes_on();
 	close_ranks();
+}
+
+/* By what the connections of this process decide how much is on its way; "": some differ. */
+static void congestion_of_all(char found[16])
+{
+	found[0] = '\0';
+	for (int fd = 3; fd < 256; fd++) {
+		struct tcp_info info = { 0 };
+		char name[16] = "";
+		socklen_t len = sizeof(info), name_len = sizeof(name) - 1;
+
+		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+		    info.tcpi_state != TCP_ESTABLISHED)
+			continue;
+		CHECK_EQ(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_len), 0);
+		if (found[0])
+			CHECK_STR(name, found);
+		snprintf(found, 16, "%s", name);
+	}
+}
+
+TEST(how_much_is_on_its_way)
+{
+	struct hk_tcp_spec spec = { .n = 1, .address = address_of, .congestion = "none such" };
+	struct hk_chan *pair[2];
+	struct hk_net *net;
+	char found[16];
+
+	spec.listen_fd = listen_as(0);
+	CHECK_EQ(hk__tcp_open(&spec, &net), HK_EINVAL);
+	spec.congestion = "longer than any name of one";
+	CHECK_EQ(hk__tcp_open(&spec, &net), HK_EINVAL);
+	close(spec.listen_fd);
+	for (int asked = 0; asked < 2; asked++) {
+		how.congestion = asked ? "reno" : NULL;
+		open_ranks(2);
+		open_pair(0, 1, 0, pair);
+		exchange(pair, 1000);
+		congestion_of_all(found);
+		if (asked)
+			CHECK_STR(found, "reno");
+		CHECK(found[0] && strncmp(found, "bbr", 3) != 0);
+		close_pair(pair);
+		close_ranks();
+	}
+	how.congestion = NULL;
 }
 
 /* ---- memory that runs out ---- */

@@ -355,7 +355,7 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 			return; /* no more of them, or nothing about this rank */
 		if (fd < 0)
 			continue;
-		hk__tcp_tune(fd, tcp->spec.silence_ns);
+		hk__tcp_tune(tcp, fd);
 		greet_make_room(tcp);
 		if (greet_accepted(tcp, fd, &addr) != HK_OK)
 			close(fd);

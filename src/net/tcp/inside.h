@@ -226,6 +226,7 @@ struct tcp {
 	struct tcp_source listens, timer, kick;
 	int epoll_fd, timer_fd, kick_fd, listen_fd;
 	struct sockaddr_storage from[2];	/* of the interface: IPv4, IPv6 */
+	char congestion[16];		/* of every connection; "": the system's */
 	struct tcp_peer **peers;	/* NULL: nothing to do with it yet */
 	struct hk__array up;		/* struct tcp_link *: those that are up */
 	struct hk__array trying;	/* struct tcp_link *: those to connect again */
@@ -271,7 +272,9 @@ void hk__tcp_port_set(struct sockaddr_storage *addr, uint16_t port);
 /* Non-blocking, without delay; -1: errno says why. *done_out: it is there already. */
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
 /* silence_ns: of the host, until the connection ends. */
-void hk__tcp_tune(int fd, uint64_t silence_ns);
+void hk__tcp_tune(const struct tcp *tcp, int fd);
+/* Settles tcp->congestion; HK_EINVAL: what was asked for is not there. */
+enum hk_status hk__tcp_congestion(struct tcp *tcp);
 /* How long its host has given no sign, where it should have; 0: all is well. */
 uint32_t hk__tcp_silent_ms(int fd, uint64_t silence_ns);
 /* What epoll(7) is to say about a descriptor; add: for the first time. */

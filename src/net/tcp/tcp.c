@@ -303,6 +303,8 @@ static enum hk_status tcp_set_up(struct tcp *tcp)
 		return HK_EIO;
 	enum hk_status status = tcp->spec.iface ? hk__tcp_iface(tcp->spec.iface, tcp->from) : HK_OK;
 	if (status == HK_OK)
+		status = hk__tcp_congestion(tcp);
+	if (status == HK_OK)
 		status = hk__auth_ready();
 	if (status == HK_OK)
 		status = hk__tcp_watch(tcp, tcp->listen_fd, EPOLLIN, &tcp->listens, true);

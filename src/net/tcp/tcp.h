@@ -33,10 +33,12 @@ struct hk_tcp_spec {
 	uint64_t silence_ns;
 	bool encrypt;		/* what is said after the greeting; the same on all */
 	const char *iface;	/* connects from its address; NULL: the system chooses */
+	const char *congestion;	/* how much may be on its way: TCP_CONGESTION, tcp(7); NULL: as
+				   the system has it, but not by BBR */
 	const struct hk_alloc *alloc;
 };
 
-/* HK_EINVAL, HK_ENOMEM, HK_EIO; listen_fd is the caller's where it fails. */
+/* HK_EINVAL (no such iface or congestion, too), HK_ENOMEM, HK_EIO; listen_fd is the caller's where it fails. */
 enum hk_status hk__tcp_open(const struct hk_tcp_spec *spec, struct hk_net **net_out);
 
 /* A socket that takes connections there, non-blocking; port 0: any. */
