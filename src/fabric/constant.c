@@ -48,6 +48,7 @@ static const struct field wire_fields[] = {
 	{ "fresh-byte", "ns/B", HK__NUMBER_CURVE, WIRE(fresh_byte_ns), 0, 1e6, NONE },
 	{ "cold-byte", "ns/B", HK__NUMBER_CURVE, WIRE(cold_byte_ns), 0, 1e6, NONE },
 	{ "ahead-byte", "ns/B", HK__NUMBER_CURVE, WIRE(ahead_byte_ns), 0, 1e6, NONE },
+	{ "kernel", "", HK__NUMBER_BOOL, WIRE(kernel), 0, 1, "assumed: no kernel copies" },
 	{ "gap", "ns", HK__NUMBER_REAL, WIRE(gap_ns), 0, 1e12, NONE },
 	{ "overhead", "", HK__NUMBER_REAL, WIRE(overhead), 1, 100, NONE },
 	{ "slots", "", HK__NUMBER_COUNT, WIRE(slots), 1, 1e6, SHM },

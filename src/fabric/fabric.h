@@ -69,6 +69,8 @@ struct hk__wire {
 					   the operation: it has to come out of memory */
 	struct hk__curve ahead_byte_ns;	/* and more at the sender, if its lane only sends while
 					   others receive: what is on its way piles up */
+	bool kernel;			/* that copies what is sent and what is received, each by
+					   itself; else one pass over the bytes does all of a step */
 	double gap_ns;			/* between two messages of one device, at least */
 	double overhead;		/* bytes on the link for a byte of data, >= 1 */
 	uint32_t slots;			/* messages a channel holds */

@@ -12,10 +12,11 @@
 static const char *const link_keys[] = { "bw",	  "efficiency",	      "delay",
 					 "wires", "oversubscription", "source",
 					 NULL };
-static const char *const wire_keys[] = { "send",	"recv",	      "flight",	   "send-byte",
-					 "recv-byte",	"fresh-byte", "cold-byte", "ahead-byte",
-					 "gap",		"overhead",   "slots",	   "slot-bytes",
-					 "slice-bytes", "slices",     "source",	   NULL };
+static const char *const wire_keys[] = { "send",       "recv",	      "flight",	   "send-byte",
+					 "recv-byte",  "fresh-byte",  "cold-byte", "ahead-byte",
+					 "kernel",     "gap",	      "overhead",  "slots",
+					 "slot-bytes", "slice-bytes", "slices",	   "source",
+					 NULL };
 static const char *const device_keys[] = { "call",  "step",   "copy",	"reduce", "serial",
 					   "cores", "switch", "source", NULL };
 

@@ -31,6 +31,8 @@ double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
 		own = hk__curve_at(&device->reduce_ns, touched);
 	if ((!in && !out && !reduces) || (in && out && shape->keeps))
 		own += hk__curve_at(&device->copy_ns, touched);
+	if ((in && in->kernel) || (out && out->kernel))
+		return ns + shape->bytes * (own + taken + given);
 	/* One pass over the bytes does all of it, at the pace of its slowest part. */
 	return ns + shape->bytes * fmax(own, fmax(taken, given));
 }

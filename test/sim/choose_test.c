@@ -214,6 +214,38 @@ TEST(sending_ahead_costs)
 	      tcp_time(none, HK_COLL_BROADCAST, "binomial"));
 }
 
+/* Where links are no limit. */
+static double copies_time(const char *kernel, enum hk_coll coll, const char *algo)
+{
+	uint32_t one_each[4] = { 1, 1, 1, 1 };
+	struct hk_fabric *fabric;
+	struct hk_why why = { "" };
+
+	CHECK_EQ(hk_fabric_hosts(NULL, one_each, 4, NULL, &why, &fabric), HK_OK);
+	CHECK_EQ(hk_fabric_change(fabric, "nic.bw=10000", &why), HK_OK);
+	CHECK_EQ(hk_fabric_change(fabric, "tcp.recv-byte=0.2", &why), HK_OK);
+	CHECK_EQ(hk_fabric_change(fabric, "tcp.send-byte=0.2", &why), HK_OK);
+	CHECK_EQ(hk_fabric_change(fabric, kernel, &why), HK_OK);
+	struct hk_plan *plan = bed_plan(fabric, coll, algo, 4);
+	double ns = bed_run(fabric, plan, 16 << 20, NULL, NULL).time_ns;
+	hk_plan_destroy(plan);
+	hk_fabric_free(fabric);
+	return ns;
+}
+
+/* Who passes on what it received pays for both copies; who sends its own, for one. */
+TEST(kernels_copy_each_way)
+{
+	const char *no = "tcp.kernel=0", *yes = "tcp.kernel=1";
+
+	CHECK(copies_time(yes, HK_COLL_ALLREDUCE, "ring") >
+	      1.4 * copies_time(no, HK_COLL_ALLREDUCE, "ring"));
+	CHECK(copies_time(yes, HK_COLL_BROADCAST, "chain") >
+	      1.4 * copies_time(no, HK_COLL_BROADCAST, "chain"));
+	CHECK(copies_time(yes, HK_COLL_ALLTOALL, "direct") ==
+	      copies_time(no, HK_COLL_ALLTOALL, "direct"));
+}
+
 static const struct {
 	enum hk_coll coll;
 	const char *algo;
