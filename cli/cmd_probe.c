@@ -230,6 +230,12 @@ static bool probe_unlimited(struct probe *probe, bool unlimited)
 	return probe_change(probe, change);
 }
 
+/* What the constants that are fitted mean over TCP; those that are built in are older. */
+static bool probe_kernel(struct probe *probe)
+{
+	return probe_change(probe, "tcp.kernel=1");
+}
+
 /* ---- this machine ---- */
 
 static int probe_here(struct probe *probe)
@@ -241,7 +247,7 @@ static int probe_here(struct probe *probe)
 
 	if (hk_fabric_hosts(NULL, hosts, 2, NULL, &why, &probe->fabric) != HK_OK)
 		return cli_wrong("probe", "%s", why.text);
-	if (!probe_unlimited(probe, true))
+	if (!probe_unlimited(probe, true) || !probe_kernel(probe))
 		return CLI_FAILED;
 	cells_fill(probe);
 	struct measure_job job = job_init(probe, 2, "shm", "shared memory");
@@ -284,7 +290,7 @@ static int ranks_fit(struct probe *probe, uint32_t n, const struct cli_seats *se
 			"hocket probe: %u ranks share %u cores, but not in turn: predictions will "
 			"be less exact, as a fabric cannot say so\n",
 			n, seats->cores);
-	if ((seats->nhosts == n && !probe_unlimited(probe, true)) ||
+	if ((seats->nhosts == n && !probe_unlimited(probe, true)) || !probe_kernel(probe) ||
 	    (seats->cores && seats->in_turn && !probe_shares(probe, seats->cores)))
 		return CLI_FAILED;
 	int status = probe_fit(probe, n, NULL, seats->nhosts > 1 ? "tcp" : "shm", true);
