@@ -116,7 +116,7 @@ enum hk_status hk__tcp_congestion(struct tcp *tcp)
 	}
 	if (strlen(wanted) >= sizeof(tcp->congestion) || !congestion_set(tcp->listen_fd, wanted))
 		return HK_EINVAL;
-	strcpy(tcp->congestion, wanted);
+	memcpy(tcp->congestion, wanted, strlen(wanted) + 1);
 	return HK_OK;
 }
 
