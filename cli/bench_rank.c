@@ -20,7 +20,7 @@
 #define TIME_MOST_S 2.0
 #define WARMUP_MOST_S 0.5
 
-static double now_s(void)
+double bench_now_s(void)
 {
 	struct timespec now;
 
@@ -47,11 +47,11 @@ static enum hk_status calls(struct bench_rank *rank, const struct bench_case *c,
 			    double *seconds_out)
 {
 	enum hk_status status = HK_OK;
-	double begin = now_s();
+	double begin = bench_now_s();
 
 	for (uint32_t i = 0; i < count && status == HK_OK; i++)
 		status = bench_case_call(rank, c);
-	*seconds_out = now_s() - begin;
+	*seconds_out = bench_now_s() - begin;
 	return status;
 }
 

@@ -184,19 +184,27 @@ TEST(calls_in_a_row)
 
 /* ---- lanes that nothing holds back ---- */
 
-static double tcp_time(const char *change, enum hk_coll coll, const char *algo)
+/* Among n hosts of one rank, with the fabric changed in turn; NULL ends it. */
+static double hosts_time(uint32_t n, const char *const *changes, enum hk_coll coll,
+			 const char *algo)
 {
-	uint32_t one_each[2] = { 1, 1 };
+	uint32_t one_each[4] = { 1, 1, 1, 1 };
 	struct hk_fabric *fabric;
 	struct hk_why why = { "" };
 
-	CHECK_EQ(hk_fabric_hosts(NULL, one_each, 2, NULL, &why, &fabric), HK_OK);
-	CHECK_EQ(hk_fabric_change(fabric, change, &why), HK_OK);
-	struct hk_plan *plan = bed_plan(fabric, coll, algo, 2);
+	CHECK_EQ(hk_fabric_hosts(NULL, one_each, n, NULL, &why, &fabric), HK_OK);
+	for (; *changes; changes++)
+		CHECK_EQ(hk_fabric_change(fabric, *changes, &why), HK_OK);
+	struct hk_plan *plan = bed_plan(fabric, coll, algo, n);
 	double ns = bed_run(fabric, plan, 16 << 20, NULL, NULL).time_ns;
 	hk_plan_destroy(plan);
 	hk_fabric_free(fabric);
 	return ns;
+}
+
+static double tcp_time(const char *change, enum hk_coll coll, const char *algo)
+{
+	return hosts_time(2, (const char *const[]){ change, NULL }, coll, algo);
 }
 
 /* Only what a lane sends that does not receive, in a rank that does. */
@@ -217,20 +225,10 @@ TEST(sending_ahead_costs)
 /* Where links are no limit. */
 static double copies_time(const char *kernel, enum hk_coll coll, const char *algo)
 {
-	uint32_t one_each[4] = { 1, 1, 1, 1 };
-	struct hk_fabric *fabric;
-	struct hk_why why = { "" };
+	const char *const changes[] = { "nic.bw=10000", "tcp.recv-byte=0.2", "tcp.send-byte=0.2",
+					kernel, NULL };
 
-	CHECK_EQ(hk_fabric_hosts(NULL, one_each, 4, NULL, &why, &fabric), HK_OK);
-	CHECK_EQ(hk_fabric_change(fabric, "nic.bw=10000", &why), HK_OK);
-	CHECK_EQ(hk_fabric_change(fabric, "tcp.recv-byte=0.2", &why), HK_OK);
-	CHECK_EQ(hk_fabric_change(fabric, "tcp.send-byte=0.2", &why), HK_OK);
-	CHECK_EQ(hk_fabric_change(fabric, kernel, &why), HK_OK);
-	struct hk_plan *plan = bed_plan(fabric, coll, algo, 4);
-	double ns = bed_run(fabric, plan, 16 << 20, NULL, NULL).time_ns;
-	hk_plan_destroy(plan);
-	hk_fabric_free(fabric);
-	return ns;
+	return hosts_time(4, changes, coll, algo);
 }
 
 /* Who passes on what it received pays for both copies; who sends its own, for one. */

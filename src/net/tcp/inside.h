@@ -271,7 +271,7 @@ enum hk_status hk__tcp_iface(const char *iface, struct sockaddr_storage from_out
 void hk__tcp_port_set(struct sockaddr_storage *addr, uint16_t port);
 /* Non-blocking, without delay; -1: errno says why. *done_out: it is there already. */
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out);
-/* silence_ns: of the host, until the connection ends. */
+/* A socket as spec and tcp->congestion want it. */
 void hk__tcp_tune(const struct tcp *tcp, int fd);
 /* Settles tcp->congestion; HK_EINVAL: what was asked for is not there. */
 enum hk_status hk__tcp_congestion(struct tcp *tcp);
