@@ -24,8 +24,7 @@ struct piece {
 
 static uint64_t slice_at(uint64_t len, uint32_t slice, uint32_t nslices)
 {
-	/* Whole pieces first: all ranks cut a length alike. */
-	uint64_t piece = (len + nslices - 1) / nslices, at = piece * slice;
+	uint64_t at = slice_len(len, nslices) * slice;
 
 	return at < len ? at : len;
 }
@@ -270,7 +269,7 @@ enum hk_status hk__program_lost(const struct hk__program *program, const struct 
 static enum hk_status cargo_receive(const struct hk__program *program,
 				    const struct bound_step *bound, struct cargo *cargo)
 {
-	uint32_t head = message_head(bound->step.count);
+	uint32_t head = message_head(program->piece, bound->step.count);
 	struct hk_message message;
 	enum hk_status status = hk__chan_peek(bound->from, &message);
 
@@ -375,7 +374,8 @@ static uint32_t step_send_bytes(const struct hk__program *program, const struct 
 		wide |= piece.wide;
 	}
 	cargo->out_wide = wide && program->wide;
-	return message_head(step->count) + (uint32_t)value_bytes(program, cargo->out_wide, len);
+	return message_head(program->piece, step->count) +
+	       (uint32_t)value_bytes(program, cargo->out_wide, len);
 }
 
 /* Any step: through slots. */
@@ -399,8 +399,8 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	if (slot) {
 		cargo.streams = !program->wide &&
 				slot_streams(program, bound->to, program->piece * program->size);
-		cargo.out_lengths = message_head(count) ? slot : NULL;
-		cargo.out = (char *)slot + message_head(count);
+		cargo.out_lengths = message_head(program->piece, count) ? slot : NULL;
+		cargo.out = (char *)slot + message_head(program->piece, count);
 	}
 	for (uint32_t j = 0; j < count; j++) {
 		if (!chunk_move(program, lane, &bound->step, j, &cargo))

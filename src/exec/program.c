@@ -297,13 +297,23 @@ static uint64_t program_longest(const struct hk_plan *plan, const struct hk__cal
 	return longest;
 }
 
+/* Elements of each chunk that a slot has room for, so that slice_len() adds none to them. */
+static uint64_t slot_room(const struct hk__program *program, uint64_t piece)
+{
+	uint32_t head = message_head(piece, program->widest);
+	uint32_t bytes = program->spec.chans->slot_bytes;
+	uint64_t room = bytes > head ? (bytes - head) / program->widest / program->room_size : 0;
+
+	return piece < SLICE_LONG ? room : room / SLICE_ALIGN * SLICE_ALIGN;
+}
+
 /* How many slices, and how long they are. */
 static enum hk_status program_slice(struct hk__program *program)
 {
-	uint32_t head = message_head(program->widest);
-	uint32_t bytes = program->spec.chans->slot_bytes;
+	uint64_t room = slot_room(program, 1);
 
-	uint64_t room = bytes > head ? (bytes - head) / program->widest / program->room_size : 0;
+	if (room >= SLICE_LONG)
+		room = slot_room(program, room);
 	if (room == 0)
 		return HK_ELIMIT;
 	uint64_t longest = program_longest(program->spec.plan, &program->call);
@@ -315,14 +325,14 @@ static enum hk_status program_slice(struct hk__program *program)
 		uint64_t most = HK__SLICE_OF_SUMS_MAX / program->widest / program->room_size + 1;
 
 		share = sums && share > most ? most : share;
-		share = share > least ? share : least;
+		share = slice_round(share > least ? share : least);
 		room = share < room ? share : room;
 	}
 	uint64_t nslices = longest ? (longest + room - 1) / room : 1;
 	if (nslices > UINT32_MAX / 2 || longest / nslices >= HELD_WIDE)
 		return HK_ELIMIT;
 	program->nslices = (uint32_t)nslices;
-	program->piece = (longest + nslices - 1) / nslices;
+	program->piece = slice_len(longest, program->nslices);
 	return HK_OK;
 }
 
