@@ -8,6 +8,7 @@
 #include "group/device.h"
 
 #include "gpu/cuda.h"
+#include "model/cost.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -245,6 +246,12 @@ static void request_init(struct hk_request *request, struct hk_group *group,
 	request->card.tag = opts->tag;
 }
 
+/* Into how small slices an operation is worth cutting. */
+static uint32_t slice_min_of(const struct hk__world *world, enum hk_coll coll)
+{
+	return !world->shm && hk__cut_streams(coll) ? 0 : world->slice_min;
+}
+
 static enum hk_status request_fill(struct hk_request *request, struct hk_group *group,
 				   const struct asked *asked, const struct hk_opts *opts)
 {
@@ -259,7 +266,7 @@ static enum hk_status request_fill(struct hk_request *request, struct hk_group *
 					   .type = asked->type,
 					   .op = asked->op,
 					   .factor = opts->factor,
-					   .slice_min = group->world->slice_min,
+					   .slice_min = slice_min_of(group->world, asked->coll),
 					   .in_counts = asked->in_counts,
 					   .out_counts = asked->out_counts };
 	if (asked->in_counts && group->n == 1)

@@ -28,12 +28,25 @@ void hk__sim_step(const struct sim *sim, const struct sim_lane *lane, uint32_t a
 		step_out->to = step.to;
 }
 
+/* As CPU ranks do: see hk__call.slice_min. */
+static enum hk__cut plan_cut(const struct sim *sim, const struct hk_plan *plan, uint32_t wire)
+{
+	const struct hk_fabric *fabric = sim->fabric;
+
+	if (!hk__fabric_device(fabric, 0)->serial)
+		return HK__CUT_COPIES;
+	if (hk__coll_reduces(plan->coll))
+		return HK__CUT_SUMS;
+	return hk__cut_streams(plan->coll) && wire == fabric->wire_net && wire != fabric->wire_node
+		       ? HK__CUT_LEAST
+		       : HK__CUT_COPIES;
+}
+
 /* The wires that ranks of a job use: to a neighbour, across nodes, to the last. */
 uint32_t hk__sim_slices(const struct sim *sim, const struct hk_plan *plan, double chunk,
 			const uint32_t *devices)
 {
 	uint32_t n = plan->n, slices = 1, widest = hk__plan_widest(plan);
-	bool sums = hk__coll_reduces(plan->coll) && hk__fabric_device(sim->fabric, 0)->serial;
 	uint32_t peers[3] = { 1, n / hk__max(plan->nodes, 1), n - 1 };
 
 	if (sim->opts->slice_bytes > 0)
@@ -47,8 +60,9 @@ uint32_t hk__sim_slices(const struct sim *sim, const struct hk_plan *plan, doubl
 			continue;
 		hk__fabric_path(sim->fabric, devices ? devices[0] : 0,
 				devices ? devices[peer] : peer, &path);
-		slices = hk__max(slices, hk__cost_slices(&sim->fabric->wires[path.wire],
-							 chunk * widest, sums));
+		slices = hk__max(slices,
+				 hk__cost_slices(&sim->fabric->wires[path.wire], chunk * widest,
+						 plan_cut(sim, plan, path.wire)));
 	}
 	return slices;
 }
