@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * limits.c - what the machine allows, measured by two processes, one on each of
- * the first two CPUs, with nothing between them and the machine.
+ * two CPUs, with nothing between them and the machine.
  *
- *	limits [--batches N] [--batch-ms N] [--netns A,B --address ADDRESS]
+ *	limits [--batches N] [--batch-ms N] [--cpus FIRST] [--netns A,B --address ADDRESS]
  *	       LIMIT:BYTES[,BYTES...]...
  *
  *	lines	each writes a line of cache and waits until it sees the other's
@@ -12,6 +12,9 @@
  *	stream	one writes to a TCP socket, the other reads
  *	socket	both write, and read what the other wrote: one exchange
  *	kept	the same, and then each copies as many bytes of its own
+ *	added	the same, but what is sent was added from two vectors just before,
+ *		what is received goes where it lay, and is copied once: what a host
+ *		of two ranks cannot do without in an allreduce
  *
  * Sockets go over 127.0.0.1; with --netns the processes are in two network
  * namespaces, and the first listens on ADDRESS. Nobody sleeps: who waits, spins
@@ -62,6 +65,9 @@ static struct shared *shared;
 static int self; /* 0 or 1 */
 static int sock = -1;
 static unsigned char *source, *target;
+static float *addends[2];
+static unsigned char *copies;
+static int first_cpu;
 static int batches = 3;
 static double batch_s = 0.030;
 static const char *netns;
@@ -122,24 +128,37 @@ static size_t moved(ssize_t result, const char *what)
 	return 0;
 }
 
+/* What goes out and comes in of one exchange, and how far it is. */
+struct exchanged {
+	const unsigned char *from;
+	unsigned char *to;
+	size_t out, in;
+	size_t sent, got;
+};
+
+/* One turn: as much of a block as the socket takes and has. */
+static void exchange_some(struct exchanged *at, size_t ready)
+{
+	size_t rest = ready - at->sent, want = at->in - at->got, before = at->sent + at->got;
+
+	if (rest)
+		at->sent += moved(send(sock, at->from + at->sent, rest < block ? rest : block,
+				       MSG_DONTWAIT | MSG_NOSIGNAL),
+				  "send");
+	if (want)
+		at->got += moved(recv(sock, at->to + at->got, want < block ? want : block,
+				      MSG_DONTWAIT),
+				 "recv");
+	if (at->sent + at->got == before && at->out + at->in > blocks[0])
+		sched_yield(); /* else the two fight over the socket's lock */
+}
+
 static void exchange(size_t out, size_t in)
 {
-	size_t sent = 0, got = 0;
+	struct exchanged at = { .from = source, .to = target, .out = out, .in = in };
 
-	while (sent < out || got < in) {
-		size_t rest = out - sent, want = in - got, before = sent + got;
-
-		if (rest)
-			sent += moved(send(sock, source + sent, rest < block ? rest : block,
-					   MSG_DONTWAIT | MSG_NOSIGNAL),
-				      "send");
-		if (want)
-			got += moved(recv(sock, target + got, want < block ? want : block,
-					  MSG_DONTWAIT),
-				     "recv");
-		if (sent + got == before && out + in > blocks[0])
-			sched_yield(); /* else the two fight over the socket's lock */
-	}
+	while (at.sent < out || at.got < in)
+		exchange_some(&at, out);
 }
 
 static void run_stream(size_t bytes)
@@ -160,6 +179,32 @@ static void run_kept(size_t bytes)
 	__asm__ volatile("" : : "r"(target) : "memory");
 }
 
+/* Sums of the next block, where they are sent from; how far there are some now. */
+static size_t add_block(size_t from, size_t bytes)
+{
+	size_t to = bytes - from < block ? bytes : from + block;
+	float *sums = (float *)(void *)target;
+
+	for (size_t i = from / sizeof(float); i < to / sizeof(float); i++)
+		sums[i] = addends[0][i] + addends[1][i];
+	return to;
+}
+
+static void run_added(size_t bytes)
+{
+	struct exchanged at = { .from = target, .to = target, .out = bytes, .in = bytes };
+	size_t ready = 0, before;
+
+	while (at.sent < bytes || at.got < bytes) {
+		if (at.sent == ready && ready < bytes)
+			ready = add_block(ready, bytes);
+		before = at.got;
+		exchange_some(&at, ready);
+		memcpy(copies + before, target + before, at.got - before);
+	}
+	__asm__ volatile("" : : "r"(copies) : "memory");
+}
+
 static const struct limit {
 	const char *name;
 	void (*run)(size_t bytes);
@@ -168,6 +213,7 @@ static const struct limit {
 	{ "lines", run_lines, false },	   { "memcpy1", run_memcpy1, false },
 	{ "memcpy2", run_memcpy2, false }, { "stream", run_stream, true },
 	{ "socket", run_socket, true },	   { "kept", run_kept, true },
+	{ "added", run_added, true },
 };
 
 /* ---- time ---- */
@@ -246,9 +292,9 @@ static void bind_self(void)
 	cpu_set_t mine;
 
 	CPU_ZERO(&mine);
-	CPU_SET((size_t)self, &mine);
+	CPU_SET((size_t)(first_cpu + self), &mine);
 	if (sched_setaffinity(0, sizeof(mine), &mine))
-		die("cannot bind to one of the first two CPUs");
+		die("cannot bind to one of the two CPUs");
 }
 
 static void enter_netns(void)
@@ -367,6 +413,7 @@ static void options_parse(int argc, char **argv)
 	static const struct option names[] = {
 		{ "batches", required_argument, NULL, 'n' },
 		{ "batch-ms", required_argument, NULL, 'm' },
+		{ "cpus", required_argument, NULL, 'c' },
 		{ "netns", required_argument, NULL, 's' },
 		{ "address", required_argument, NULL, 'a' },
 		{ NULL, 0, NULL, 0 },
@@ -380,6 +427,9 @@ static void options_parse(int argc, char **argv)
 			break;
 		case 'm':
 			batch_s = positive(optarg) / 1e3;
+			break;
+		case 'c':
+			first_cpu = (int)positive(optarg);
 			break;
 		case 's':
 			netns = optarg;
@@ -403,6 +453,12 @@ static void work(char **texts, size_t most)
 	target = memory(2 * most, MAP_PRIVATE);
 	memset(source, 1, 2 * most);
 	memset(target, 2, 2 * most);
+	for (int i = 0; i < 2; i++) {
+		addends[i] = memory(most, MAP_PRIVATE);
+		memset(addends[i], 0, most);
+	}
+	copies = memory(most, MAP_PRIVATE);
+	memset(copies, 0, most);
 	for (; *texts; texts++)
 		cells(*texts, NULL);
 }

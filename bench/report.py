@@ -60,9 +60,13 @@ class Times:
     def limit_tcp(self, coll, size):
         """
         What has to cross between the two hosts, through one plain socket; of an
-        alltoall as much stays on each host, and has to be copied.
+        alltoall as much stays on each host, and has to be copied; vectors of the two
+        ranks of a host have to be added, and the sum copied.
         """
-        return self.crossing(coll, size, "kept" if coll == "alltoall" else "socket")
+        how = {"alltoall": "kept", "allreduce": "added"}.get(coll, "socket")
+        if how == "added" and self.scenario["ranks"] != 2 * self.scenario["hosts"]:
+            how = "socket"
+        return self.crossing(coll, size, how)
 
     def crossing(self, coll, size, how):
         """What has to cross between the two hosts takes so long, measured that way."""
