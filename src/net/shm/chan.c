@@ -28,9 +28,9 @@ static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *sp
 	enum hk_status status = hk__shm_map(shm, spec->key.peer, &chan->peer);
 	if (status != HK_OK) {
 		hk__mem_free(shm->alloc, chan, 1, sizeof(*chan));
-		return hk__why(&shm->base.why, status,
-			       "cannot map the segment of rank %u: " HK__SHM_TAKES, spec->key.peer,
-			       shm->spec.bytes >> 30);
+		hk__why(&shm->base.why, status, "cannot map the segment of rank %u: " HK__SHM_TAKES,
+			spec->key.peer, shm->spec.bytes >> 30);
+		return status;
 	}
 	/* Who opens its net later than this will only be fenced for too often. */
 	chan->fences = !shm->barriers || !atomic_load(&chan->peer->barriers);
