@@ -37,7 +37,8 @@ struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32
  */
 #define TRIAL_FRESH_SHORT 1024u
 #define TRIAL_FRESH_LONG 256u
-#define TRIAL_FRESH_FIRST 32u /* long ones: each way was counted twice */
+#define TRIAL_FRESH_FIRST 32u /* long ones that were near: each way was counted twice */
+#define TRIAL_NEAR 1.2	      /* disturbances are rarely shorter than a trial */
 #define TRIAL_FRESH_MAX 65536u
 #define TRIAL_SHARE 100u
 #define TRIAL_AGAIN_SHORT (TRIAL_WARM + TRIAL_RUN_SHORT * HK__WAY_COUNT)
@@ -59,11 +60,14 @@ static uint32_t trial_keeps(const struct hk__trial *trial, const uint64_t *worst
 {
 	bool is_short = trial_is_short(trial);
 	double best = (double)worst[trial->way], more = 0;
+	bool near = false;
 
-	if (!is_short && !trial->again)
-		return TRIAL_FRESH_FIRST;
-	for (unsigned way = 0; way < HK__WAY_COUNT; way++)
+	for (unsigned way = 0; way < HK__WAY_COUNT; way++) {
 		more += (double)worst[way] - best;
+		near |= way != trial->way && (double)worst[way] < TRIAL_NEAR * best;
+	}
+	if (!is_short && !trial->again && near)
+		return TRIAL_FRESH_FIRST;
 	double least = is_short ? TRIAL_FRESH_SHORT : TRIAL_FRESH_LONG;
 	double calls = best > 0 ? TRIAL_SHARE * trial_run(trial) * more / best : 0;
 	return (uint32_t)fmin(fmax(calls, least), TRIAL_FRESH_MAX);

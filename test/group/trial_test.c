@@ -89,3 +89,31 @@ TEST(trying_again_costs_a_hundredth)
 		CHECK(kept == 65535 || tried * 99 <= (kept + 1) * times[i][trial->way]);
 	}
 }
+
+/* Few long calls decide at first: soon tried again, unless the others were far behind. */
+TEST(what_was_near_is_tried_again_soon)
+{
+	static const struct {
+		uint64_t times[HK__AGREE_WORDS];
+		bool soon;
+	} rows[] = {
+		{ { 100, 110, 300 }, true },
+		{ { 300, 110, 100 }, true },
+		{ { 100, 125, 130 }, false },
+		{ { 300, 100, 150 }, false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct hk_net shm = { 0 };
+		struct hk__world world = { .shm = &shm };
+		struct hk_group group = { .world = &world, .n = 2 };
+		struct hk__trial *trial = hk__trial_of(&group, HK_COLL_ALLTOALL, BYTES_CLASS);
+		unsigned kept = 0;
+
+		calls_until_due(trial);
+		hk__trial_decide(&group, trial, rows[i].times);
+		while (hk__trial_fresh(trial))
+			kept++;
+		CHECK_EQ(kept < 64, rows[i].soon);
+	}
+}
