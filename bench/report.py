@@ -200,8 +200,10 @@ is what the machine allows.
   for n ranks and N bytes (3n - 1) N for allreduce, 2n N for allgather and alltoall, (n + 1) N for
   reduce-scatter, 2 (n - 1) N for broadcast.
 * *socket* is the time in which what must cross between two hosts goes through one plain socket: in
-  both directions at once; for broadcast in one. That is the limit of TCP, but for alltoall: there as
-  much stays on each host as leaves it, and the cores that move the one have to copy (memcpy) the other.
+  both directions at once; for broadcast in one. That is the limit of TCP, but for an alltoall, of
+  which as much stays on each host as leaves it, and for an allreduce among hosts of two ranks, whose
+  vectors have to be added and the sum copied: the cores that move the one have to do the other, and
+  the limit is the time in which two processes, one for each host, do both, block by block.
 """
 
 

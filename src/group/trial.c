@@ -5,13 +5,12 @@
 #include <math.h>
 
 #define TRIAL_CLASS_MIN 14u /* 16 KiB: below, nothing is lent */
-/* Calls until channels are there and know what they can; long ones come after others. */
+/* Calls until channels are there, know what they can, and all their pages were touched. */
 #define TRIAL_WARM 4u
-#define TRIAL_WARM_LONG 1u
 /* Short operations are tried more often: what disturbs them lasts longer than they do. */
 #define TRIAL_LONG_CLASS 20u /* 1 MiB */
 #define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__WAY_COUNT)
-#define TRIAL_CALLS_LONG (TRIAL_WARM_LONG + TRIAL_RUN_LONG * HK__WAY_COUNT)
+#define TRIAL_CALLS_LONG (TRIAL_WARM + TRIAL_RUN_LONG * HK__WAY_COUNT)
 /*
  * A way leaves caches as the next call finds them, so each is done a few times in
  * a row, and the first of them is not counted: it comes after another way.
@@ -81,7 +80,7 @@ bool hk__trial_fresh(struct hk__trial *trial)
 		return false;
 	if (++trial->age < trial->keeps)
 		return true;
-	*trial = (struct hk__trial){ .calls = is_short ? TRIAL_WARM : TRIAL_WARM_LONG,
+	*trial = (struct hk__trial){ .calls = TRIAL_WARM,
 				     .wanted = is_short ? TRIAL_AGAIN_SHORT : TRIAL_AGAIN_LONG,
 				     .again = true,
 				     .way = trial->way };
@@ -91,13 +90,13 @@ bool hk__trial_fresh(struct hk__trial *trial)
 /* The way of the next call, and whether it is the first of its run. */
 static enum hk__way trial_next(const struct hk__trial *trial, bool *first_out, bool *last_out)
 {
-	uint32_t warm = trial_is_short(trial) ? TRIAL_WARM : TRIAL_WARM_LONG;
 	uint32_t run = trial_run(trial);
-	uint32_t at = trial->calls - warm;
+	uint32_t at = trial->calls - TRIAL_WARM;
 
-	*first_out = trial->calls < warm || at % run == 0;
-	*last_out = trial->calls >= warm && at % run == run - 1;
-	return trial->calls < warm ? HK__WAY_CACHED : (enum hk__way)(at / run % HK__WAY_COUNT);
+	*first_out = trial->calls < TRIAL_WARM || at % run == 0;
+	*last_out = trial->calls >= TRIAL_WARM && at % run == run - 1;
+	return trial->calls < TRIAL_WARM ? HK__WAY_CACHED
+					 : (enum hk__way)(at / run % HK__WAY_COUNT);
 }
 
 bool hk__trial_due(const struct hk__trial *trial)
