@@ -239,6 +239,7 @@ static void job_run_processes(struct job *job)
 
 struct suite {
 	bool processes;
+	bool longs; /* slices that begin where lines of cache do */
 	uint64_t seed;
 	uint64_t operations;
 };
@@ -247,7 +248,12 @@ struct suite {
 static uint32_t suite_make_data(struct suite *suite, const struct hk_plan_info *info,
 				uint64_t ncounts, uint64_t *counts, struct defn **data)
 {
-	const uint64_t even[] = { 1, 0, info->nranks + 1, 13, 300 };
+	const uint64_t shorts[] = { 1, 0, info->nranks + 1, 13, 300 };
+	const uint64_t longs[] = { 5 * SLICE_LONG + 3, 29 * SLICE_LONG };
+	const uint64_t *even = suite->longs ? longs : shorts;
+	size_t neven = suite->longs ? sizeof(longs) / sizeof(longs[0])
+				    : sizeof(shorts) / sizeof(shorts[0]);
+	uint64_t uneven = suite->longs ? 3 * SLICE_LONG : 90;
 	struct defn_spec spec = { .coll = info->coll,
 				  .type = ELEM_INT64,
 				  .n = info->nranks,
@@ -256,12 +262,12 @@ static uint32_t suite_make_data(struct suite *suite, const struct hk_plan_info *
 				  .nmsgs = info->nmsgs };
 	uint32_t ndata = 0;
 
-	for (size_t i = 0; i < sizeof(even) / sizeof(even[0]); i++) {
+	for (size_t i = 0; i < neven; i++) {
 		spec.sizes = (struct hk_sizes){ even[i], NULL };
 		data[ndata++] = defn_create(&spec, ELEM_EXACT, suite->seed++);
 	}
 	for (uint64_t k = 0; k < ncounts; k++)
-		counts[k] = test_random(&suite->seed) % 4 ? test_random(&suite->seed) % 90 : 0;
+		counts[k] = test_random(&suite->seed) % 4 ? test_random(&suite->seed) % uneven : 0;
 	if (ncounts) {
 		spec.sizes = (struct hk_sizes){ 0, counts };
 		data[ndata++] = defn_create(&spec, ELEM_EXACT, suite->seed++);
@@ -286,7 +292,9 @@ static void suite_plan(const struct hk_plan *plan, void *ctx)
 				   .world = &world,
 				   .data = data,
 				   .ndata = ndata,
-				   .slot_bytes = inplace ? 1024 : 384,
+				   .slot_bytes = suite->longs ? 100001
+						 : inplace    ? 1024
+							      : 384,
 				   .inplace = inplace,
 				   .lends = how % 2 };
 
@@ -324,6 +332,19 @@ TEST(every_plan_by_threads)
 TEST(every_plan_by_processes)
 {
 	suite_run(true, 4);
+}
+
+TEST(every_plan_in_long_slices)
+{
+	struct suite suite = { .longs = true, .seed = test_seed(1) };
+	struct each_opts opts = {
+		.n_min = 3, .n_max = 4, .roots = EACH_ROOT_ENDS, .batches = 1, .seed = 1
+	};
+
+	for (unsigned coll = 0; coll < HK_COLL_COUNT; coll++)
+		each_plan((enum hk_coll)coll, &opts, suite_plan, &suite);
+	printf("%" PRIu64 " operations\n", suite.operations);
+	CHECK(suite.operations > 300);
 }
 
 /* ---- what cannot be ---- */
