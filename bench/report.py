@@ -11,6 +11,14 @@ PEERS = ["openmpi", "mpich", "gloo"]
 COLLS = ["allreduce", "allgather", "reducescatter", "alltoall", "broadcast"]
 
 
+STREAMS_MIN = 256 << 10  # bytes of an operation: what is smaller waits, and streams nothing
+
+
+def sent(coll, size, ranks):
+    """Bytes that a rank sends, as nccl-tests count them for their bus bandwidth."""
+    return int(size * (2 if coll == "allreduce" else 1) * (ranks - 1) / ranks)
+
+
 def write(path, text):
     with open(path, "w") as file:
         file.write(text)
@@ -28,7 +36,7 @@ class Times:
         return self.us.get((coll, size, who))
 
     def rows(self):
-        keys = {(c, s) for c, s, who in self.us if who != "limits"}
+        keys = {(c, s) for c, s, who in self.us if who not in ("limits", "streams")}
         return sorted(keys, key=lambda key: (COLLS.index(key[0]), key[1]))
 
     def contestants(self):
@@ -67,6 +75,9 @@ class Times:
         if how == "added" and self.scenario["ranks"] != 2 * self.scenario["hosts"]:
             how = "socket"
         return self.crossing(coll, size, how)
+
+    def streams(self, coll, size):
+        return self.get("socket", sent(coll, size, self.scenario["ranks"]), "streams")
 
     def crossing(self, coll, size, how):
         """What has to cross between the two hosts takes so long, measured that way."""
@@ -124,6 +135,8 @@ def times_table(times):
     limits = [] if times.scenario["net"] == "shm" else [
         ("socket", lambda coll, size: times.crossing(coll, size, "socket"))]
     limits.append(("limit", times.limit))
+    if any(who == "streams" for _, _, who in times.us):
+        limits.append(("streams", times.streams))
     for name, _ in limits:
         head += [name] + (["Hocket / " + name] if ours else [])
     if "hocket-registered" in who:
@@ -204,6 +217,10 @@ is what the machine allows.
   which as much stays on each host as leaves it, and for an allreduce among hosts of two ranks, whose
   vectors have to be added and the sum copied: the cores that move the one have to do the other, and
   the limit is the time in which two processes, one for each host, do both, block by block.
+* *streams*, where hosts have several ranks: as many processes as ranks, in pairs across the hosts, on
+  the same cores, each send and receive through plain sockets what a rank sends by nccl-tests' count,
+  on which bus bandwidth rests: 2 (n - 1) N / n bytes for allreduce, (n - 1) N / n for alltoall.
+  Hocket sends most of it through shared memory.
 """
 
 
