@@ -220,7 +220,8 @@ is what the machine allows.
 * *streams*, where hosts have several ranks: as many processes as ranks, in pairs across the hosts, on
   the same cores, each send and receive through plain sockets what a rank sends by nccl-tests' count,
   on which bus bandwidth rests: 2 (n - 1) N / n bytes for allreduce, (n - 1) N / n for alltoall.
-  Hocket sends most of it through shared memory.
+  Of two hosts of two ranks Hocket sends two thirds of the one and one third of the other through shared
+  memory.
 """
 
 
