@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * limits.c - what the machine allows, measured by two processes, one on each of
- * two CPUs, with nothing between them and the machine.
+ * the first two CPUs, with nothing between them and the machine.
  *
- *	limits [--batches N] [--batch-ms N] [--cpus FIRST] [--netns A,B --address ADDRESS]
+ *	limits [--batches N] [--batch-ms N] [--netns A,B --address ADDRESS]
  *	       LIMIT:BYTES[,BYTES...]...
  *
  *	lines	each writes a line of cache and waits until it sees the other's
@@ -65,9 +65,6 @@ static struct shared *shared;
 static int self; /* 0 or 1 */
 static int sock = -1;
 static unsigned char *source, *target;
-static float *addends[2];
-static unsigned char *copies;
-static int first_cpu;
 static int batches = 3;
 static double batch_s = 0.030;
 static const char *netns;
@@ -183,10 +180,11 @@ static void run_kept(size_t bytes)
 static size_t add_block(size_t from, size_t bytes)
 {
 	size_t to = bytes - from < block ? bytes : from + block;
+	const float *one = (const float *)(void *)source, *two = one + bytes / sizeof(float);
 	float *sums = (float *)(void *)target;
 
 	for (size_t i = from / sizeof(float); i < to / sizeof(float); i++)
-		sums[i] = addends[0][i] + addends[1][i];
+		sums[i] = one[i] + two[i];
 	return to;
 }
 
@@ -200,9 +198,9 @@ static void run_added(size_t bytes)
 			ready = add_block(ready, bytes);
 		before = at.got;
 		exchange_some(&at, ready);
-		memcpy(copies + before, target + before, at.got - before);
+		memcpy(target + bytes + before, target + before, at.got - before);
 	}
-	__asm__ volatile("" : : "r"(copies) : "memory");
+	__asm__ volatile("" : : "r"(target) : "memory");
 }
 
 static const struct limit {
@@ -292,9 +290,9 @@ static void bind_self(void)
 	cpu_set_t mine;
 
 	CPU_ZERO(&mine);
-	CPU_SET((size_t)(first_cpu + self), &mine);
+	CPU_SET((size_t)self, &mine);
 	if (sched_setaffinity(0, sizeof(mine), &mine))
-		die("cannot bind to one of the two CPUs");
+		die("cannot bind to one of the first two CPUs");
 }
 
 static void enter_netns(void)
@@ -413,7 +411,6 @@ static void options_parse(int argc, char **argv)
 	static const struct option names[] = {
 		{ "batches", required_argument, NULL, 'n' },
 		{ "batch-ms", required_argument, NULL, 'm' },
-		{ "cpus", required_argument, NULL, 'c' },
 		{ "netns", required_argument, NULL, 's' },
 		{ "address", required_argument, NULL, 'a' },
 		{ NULL, 0, NULL, 0 },
@@ -427,9 +424,6 @@ static void options_parse(int argc, char **argv)
 			break;
 		case 'm':
 			batch_s = positive(optarg) / 1e3;
-			break;
-		case 'c':
-			first_cpu = (int)positive(optarg);
 			break;
 		case 's':
 			netns = optarg;
@@ -453,12 +447,6 @@ static void work(char **texts, size_t most)
 	target = memory(2 * most, MAP_PRIVATE);
 	memset(source, 1, 2 * most);
 	memset(target, 2, 2 * most);
-	for (int i = 0; i < 2; i++) {
-		addends[i] = memory(most, MAP_PRIVATE);
-		memset(addends[i], 0, most);
-	}
-	copies = memory(most, MAP_PRIVATE);
-	memset(copies, 0, most);
 	for (; *texts; texts++)
 		cells(*texts, NULL);
 }

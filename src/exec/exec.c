@@ -397,10 +397,12 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	if (status != HK_OK)
 		return status;
 	if (slot) {
+		uint32_t head = message_head(program->piece, count);
+
 		cargo.streams = !program->wide &&
 				slot_streams(program, bound->to, program->piece * program->size);
-		cargo.out_lengths = message_head(program->piece, count) ? slot : NULL;
-		cargo.out = (char *)slot + message_head(program->piece, count);
+		cargo.out_lengths = head ? slot : NULL;
+		cargo.out = (char *)slot + head;
 	}
 	for (uint32_t j = 0; j < count; j++) {
 		if (!chunk_move(program, lane, &bound->step, j, &cargo))
