@@ -7,7 +7,7 @@
  * A step is a byte that says which visitor does what, and where it speaks, one
  * that says how much, and these bytes.
  */
-#include "group/gate.h"
+#include "boot/gate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * written and read again without a difference; a table's hosts are numbered
  * without a gap.
  */
-#include "group/table.h"
+#include "boot/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

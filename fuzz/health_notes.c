@@ -7,7 +7,7 @@
  * A note is a byte that says from whom and what kind of event it is, one that
  * says how long it is, and its bytes.
  */
-#include "group/inside.h"
+#include "group/group.h"
 
 #include <stdlib.h>
 #include <string.h>

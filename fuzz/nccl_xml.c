@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_xml.c - any bytes as NCCL's topology file: a node, or one line that says why not. */
-#include "fabric/file.h"
+#include "fabric/file/file.h"
 
 #include <stdlib.h>
 

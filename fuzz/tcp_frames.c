@@ -7,7 +7,7 @@
  * A piece is a byte that says what to do after it, one that says how long it
  * is, and as many bytes for the connection; SEALED: for a record of it.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <stdlib.h>
 #include <string.h>

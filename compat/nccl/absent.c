@@ -3,7 +3,7 @@
  * absent.c - NCCL's device interface, which runs inside programs' own kernels and
  * knows NCCL's memory layout: it is refused. Where ranks are can be said.
  */
-#include "inside.h"
+#include "comm.h"
 
 static ncclResult_t absent(const char *name)
 {

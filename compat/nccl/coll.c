@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coll.c - the calls that move data, and the operators that are made for them. */
-#include "inside.h"
+#include "comm.h"
 
 #include <math.h>
 #include <string.h>

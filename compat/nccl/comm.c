@@ -6,7 +6,7 @@
  * so groups are freed by threads of their own, and what is left of that when the
  * process ends is waited for, for a while.
  */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

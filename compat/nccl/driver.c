@@ -3,7 +3,7 @@
  * driver.c - the few functions of the CUDA driver that this library calls itself.
  * Found where the process has loaded one; never loaded, never linked.
  */
-#include "inside.h"
+#include "comm.h"
 
 #include <dlfcn.h>
 #include <string.h>

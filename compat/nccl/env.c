@@ -3,7 +3,7 @@
  * env.c - variables of NCCL users that mean something here. One that would change
  * what happens, and cannot be followed, is named once at NCCL_DEBUG=INFO.
  */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

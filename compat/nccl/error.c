@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* error.c - results, the last error, and the lines of NCCL_DEBUG. */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - what a thread has called between ncclGroupStart and ncclGroupEnd. */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* iface.c - which address of this host others are told, by NCCL_SOCKET_IFNAME. */
-#include "inside.h"
+#include "comm.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - the calls that make communicators: each becomes a job (job.c). */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

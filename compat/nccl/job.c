@@ -6,7 +6,7 @@
  * of a group are performed by a thread each. Those of communicators that do not
  * block go on behind the caller's back.
  */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>

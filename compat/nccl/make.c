@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* make.c - the groups behind communicators: made by meeting, of threads, of others. */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #ifndef HK_COMPAT_NCCL_MEET_H
 #define HK_COMPAT_NCCL_MEET_H
 
-#include "inside.h"
+#include "comm.h"
 
 #define MEET_NONCE_BYTES 32
 #define MEET_MAC_BYTES 32

@@ -3,7 +3,7 @@
  * memory.c - memory, and what registering it means here: nothing, as every buffer
  * is used where it is. So it always succeeds, and changes no result.
  */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdlib.h>
 

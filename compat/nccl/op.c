@@ -6,7 +6,7 @@
  * Of each communicator sends and receives come first, as one batch, so that
  * none waits for the order of another; then collectives, in order.
  */
-#include "inside.h"
+#include "comm.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simulate.c - ncclGroupSimulateEnd: how long a group would take, by Hocket's model. */
-#include "inside.h"
+#include "comm.h"
 
 #include <stdlib.h>
 

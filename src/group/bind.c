@@ -3,7 +3,7 @@
  * bind.c - from a call to a program: the algorithm is chosen (once for each
  * collective and size), its plan made, proved and bound (once), and found again.
  */
-#include "group/inside.h"
+#include "group/group.h"
 
 #include <hocket/check.h>
 

@@ -3,9 +3,9 @@
  * call.c - the collectives' entry points: what was asked becomes a request, and
  * what cannot be meant is refused before anything is begun.
  */
-#include "group/recorder.h"
+#include "group/record/recorder.h"
 
-#include "group/device.h"
+#include "group/device/device.h"
 
 #include "gpu/cuda.h"
 #include "model/cost.h"

@@ -7,7 +7,7 @@
  * by hocket probe), or the library's own. All ranks have to have the same, so that
  * all choose alike; group_agree sees to that.
  */
-#include "group/inside.h"
+#include "group/group.h"
 
 #include "sim/choose.h"
 

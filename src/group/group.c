@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - groups: made, split, asked and freed. */
-#include "group/meet.h"
-#include "group/recorder.h"
+#include "boot/meet.h"
+#include "group/record/recorder.h"
 
-#include "group/device.h"
-#include "group/staged.h"
+#include "group/device/device.h"
+#include "group/device/staged.h"
 
 #include "gpu/cuda.h"
 

@@ -3,10 +3,10 @@
  * progress.c - the life of a request: submitted, moved on, over. Whoever waits
  * for one moves all of the world's on.
  */
-#include "group/recorder.h"
+#include "group/record/recorder.h"
 
-#include "group/device.h"
-#include "group/staged.h"
+#include "group/device/device.h"
+#include "group/device/staged.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * asked for, that thread alone. Callers then hand requests and jobs over under
  * the lock, kick the thread, and wait on `over`.
  */
-#include "group/recorder.h"
+#include "group/record/recorder.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trial.c - ways for large messages: tried, timed, agreed on, and then known. */
-#include "group/inside.h"
+#include "group/group.h"
 
 #include <math.h>
 

@@ -11,9 +11,9 @@
  * the reader gets it at twice the speed of a line still dirty in the writer's
  * own cache (docs/ARCHITECTURE.md). Hence 8 of 256 KiB.
  */
-#include "group/inside.h"
-#include "group/line.h"
-#include "group/recorder.h"
+#include "group/group.h"
+#include "boot/conn.h"
+#include "group/record/recorder.h"
 #include "net/mux/mux.h"
 #include "net/shm/shm.h"
 #include "net/tcp/tcp.h"

@@ -7,10 +7,10 @@
  *
  *	bench_gpu_tune [BYTES]    vectors up to so many bytes (64 MiB)
  */
-#include "exec/device/inside.h"
+#include "exec/device/unit.h"
 #include "exec/device/load.h"
 #include "fabric/discover.h"
-#include "group/device.h"
+#include "group/device/device.h"
 
 #include <dlfcn.h>
 #include <hocket/group.h>

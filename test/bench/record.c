@@ -7,7 +7,7 @@
  * changing order, so that whatever else the machine does meets both alike. A
  * third sort of burst, without as well, says how much of a difference is chance.
  */
-#include "group/inside.h"
+#include "group/group.h"
 
 #include <sched.h>
 #include <stdio.h>

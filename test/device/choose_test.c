@@ -3,7 +3,7 @@
  * choose_test.c - what the model makes of programs, and what is chosen by it: what
  * is cheaper, up to where the costs cross.
  */
-#include "exec/device/inside.h"
+#include "exec/device/unit.h"
 #include "exec/device/load.h"
 #include "harness.h"
 #include "naive/each.h"

@@ -7,7 +7,7 @@
  */
 #include "gpu/bed.h"
 #include "gpu/exchange.h"
-#include "group/device.h"
+#include "group/device/device.h"
 #include "harness.h"
 
 #include <arpa/inet.h>

@@ -6,7 +6,7 @@
  * once.
  */
 #include "group/boot_ranks.h"
-#include "group/table.h"
+#include "boot/table.h"
 
 #include <hocket/group.h>
 

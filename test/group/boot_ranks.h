@@ -3,8 +3,8 @@
 #ifndef HK_TEST_BOOT_RANKS_H
 #define HK_TEST_BOOT_RANKS_H
 
-#include "group/boot.h"
-#include "group/line.h"
+#include "boot/boot.h"
+#include "boot/conn.h"
 #include "harness.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * environment_test.c - what ranks are told by each launcher, by launchers inside
  * launchers, by hand, and wrongly.
  */
-#include "group/boot.h"
+#include "boot/boot.h"
 #include "harness.h"
 
 #include <hocket/group.h>

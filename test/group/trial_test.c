@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trial_test.c - the way that is fastest is taken, each time ways are tried. */
-#include "group/inside.h"
+#include "group/group.h"
 #include "harness.h"
 
 #define BYTES_CLASS 21u /* 2 MiB */

@@ -6,7 +6,7 @@
 #ifndef HK_TEST_SWARM_BED_H
 #define HK_TEST_SWARM_BED_H
 
-#include "group/inside.h"
+#include "group/group.h"
 #include "harness.h"
 #include "net/hook/hook.h"
 #include "net/sim/sim.h"

@@ -3,7 +3,7 @@
  * hook_real_test.c - links that go wrong, of real transports, under groups whose
  * ranks are threads: every call ends with a status, and what succeeds is right.
  */
-#include "group/inside.h"
+#include "group/group.h"
 #include "harness.h"
 #include "net/fixture.h"
 #include "net/hook/hook.h"

@@ -3,7 +3,7 @@
  * fabric_file_test.c - fabrics as files: what is written reads back the same, every
  * error names its line and what was expected, and no failure of memory leaks.
  */
-#include "fabric/file.h"
+#include "fabric/file/file.h"
 #include "harness.h"
 
 #include <dirent.h>

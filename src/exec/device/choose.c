@@ -3,7 +3,7 @@
  * choose.c - which algorithm, and by lines or by flags: every candidate is flattened
  * once, both ways, and priced for all sizes (model/device.h). What is left is a table.
  */
-#include "exec/device/inside.h"
+#include "exec/device/unit.h"
 #include "exec/device/load.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device.c - plans, programs and calls; see device.h and inside.h. */
-#include "exec/device/inside.h"
+/* device.c - plans, programs and calls; see device.h and unit.h. */
+#include "exec/device/unit.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * lie on the GPU of the first to join, and who joins later must reach that one.
  * Apart, each rank has its own, on its own GPU, which other processes open.
  */
-#include "exec/device/inside.h"
+#include "exec/device/unit.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pairs.c - launches of sends and receives (pair.h), by the driver. */
-#include "exec/device/inside.h"
+#include "exec/device/unit.h"
 
 uint64_t hk__gpu_pairs_bytes(uint32_t n, bool apart)
 {

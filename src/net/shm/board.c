@@ -7,7 +7,7 @@
  * file (a daemon closes all it has): so where the process can be looked up, it
  * is, before anybody calls it dead.
  */
-#include "net/shm/inside.h"
+#include "net/shm/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>

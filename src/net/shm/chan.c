@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chan.c - channels: their room in a segment, and who holds on to it. */
-#include "net/shm/inside.h"
+#include "net/shm/segment.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* directory.c - where in a segment a channel lies, by its key: an open hash. */
-#include "net/shm/inside.h"
+#include "net/shm/segment.h"
 
 static uint32_t entry_hash(uint32_t from, const struct hk_chan_key *key)
 {

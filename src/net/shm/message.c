@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c - messages: through slots, and lent. */
-#include "net/shm/inside.h"
+#include "net/shm/segment.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm.c - the net in shared memory: segments, waking and sleeping. */
-#include "net/shm/inside.h"
+#include "net/shm/segment.h"
 
 #include <errno.h>
 #include <linux/futex.h>

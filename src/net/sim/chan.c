@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chan.c - channels: made by who receives, found by who sends. */
-#include "net/sim/inside.h"
+#include "net/sim/simnet.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * HK_EPEER there, and what is opened later is of the next. Inside a host nothing
  * breaks: who is gone is found by watch().
  */
-#include "net/sim/inside.h"
+#include "net/sim/simnet.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c - messages: through slots, and lent. */
-#include "net/sim/inside.h"
+#include "net/sim/simnet.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim.c - the clock, whose turn it is, and what is done to ranks. */
-#include "net/sim/inside.h"
+#include "net/sim/simnet.h"
 
 #include <string.h>
 

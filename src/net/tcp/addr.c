@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* addr.c - addresses and sockets. */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
  *
  * A channel from a rank to itself needs no connection: its ends know each other.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * that is late or says something wrong is closed, and the job goes on: who
  * connected tries again for a while.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * a time as it takes. Slots that were released are given back with whatever is
  * written next, or when there are enough of them, or before this rank sleeps.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * lies; only what the system does not take waits in the queue of its link. What
  * was received lies in a slot, or where its taker wants it (read.c).
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
  *
  * What is found waits in a list until the net may report it.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * Nothing of it is believed: ids, lengths and counts are checked, and who sends
  * a wrong one is cut off.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <errno.h>
 #include <string.h>

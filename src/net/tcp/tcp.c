@@ -7,7 +7,7 @@
  * which to look at; newcomers are looked for now and then. Interest is level-
  * triggered: what is left unread keeps nobody asleep.
  */
-#include "net/tcp/inside.h"
+#include "net/tcp/link.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
