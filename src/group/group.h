@@ -367,7 +367,7 @@ uint32_t hk__request_class(const struct hk_request *request);
 /* A plan of the caller's, before anything is begun with it. HK_EREFUSED, HK_ENOMEM. */
 enum hk_status hk__group_prove(struct hk_group *group, const struct hk_plan *plan);
 
-/* call.c: one more of a batch; what a batch has noted is never begun */
+/* batch.c: one more of a batch; what a batch has noted is never begun */
 void hk__batch_note(struct hk_group *group, struct hk_request *request);
 void hk__batch_drop(struct hk_group *group);
 /* One that is freed before its batch has ended. */

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ask.c - from call to request: what cannot be meant is refused before anything
+ * is begun, and the rest becomes a request.
+ */
+#include "group/call.h"
+
+#include "model/cost.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- refusals ---- */
+
+static uint64_t sum_of(const uint64_t *counts, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < n; r++) {
+		if (__builtin_add_overflow(sum, counts[r], &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
+/* Elements of in and out of this rank. */
+void hk__ask_lengths(const struct hk_group *group, const struct hk__ask *ask, uint64_t *in_out,
+		     uint64_t *out_out)
+{
+	bool root = !hk__coll_rooted(ask->coll) || ask->root == group->rank;
+	uint64_t one = ask->counts ? ask->counts[group->rank] : ask->count;
+	uint64_t all = ask->counts ? sum_of(ask->counts, group->n) : 0;
+
+	if (!ask->counts && __builtin_mul_overflow(ask->count, group->n, &all))
+		all = UINT64_MAX;
+
+	*in_out = *out_out = one;
+	if (ask->coll == HK_COLL_BARRIER)
+		*in_out = *out_out = 0;
+	else if (ask->coll == HK_COLL_ALLGATHER)
+		*out_out = all;
+	else if (ask->coll == HK_COLL_REDUCESCATTER)
+		*in_out = all;
+	else if (ask->coll == HK_COLL_ALLTOALL) {
+		*in_out = ask->in_counts ? sum_of(ask->in_counts, group->n) : all;
+		*out_out = ask->out_counts ? sum_of(ask->out_counts, group->n) : all;
+	} else if (ask->coll == HK_COLL_GATHER)
+		*out_out = root ? all : 0;
+	else if (ask->coll == HK_COLL_SCATTER)
+		*in_out = root ? all : 0;
+	else if (ask->coll == HK_COLL_BROADCAST)
+		*in_out = root ? one : 0;
+	else if (ask->coll == HK_COLL_REDUCE)
+		*out_out = root ? one : 0;
+}
+
+/* Where one buffer lies in the other if they share memory, in elements. */
+static uint64_t ask_offset(const struct hk_group *group, const struct hk__ask *ask)
+{
+	uint64_t before = 0;
+
+	if (hk__coll_vector(ask->coll))
+		return 0;
+	for (uint32_t r = 0; r < group->rank; r++)
+		before += ask->counts ? ask->counts[r] : ask->count;
+	return before;
+}
+
+static enum hk_status ask_check_buffers(struct hk_group *group, const struct hk__ask *ask,
+					bool *inplace_out)
+{
+	uint64_t in_len, out_len;
+	size_t size = hk_type_size(ask->type);
+	uintptr_t in = (uintptr_t)ask->in, out = (uintptr_t)ask->out;
+	const char *name = hk_coll_name(ask->coll);
+
+	hk__ask_lengths(group, ask, &in_len, &out_len);
+	*inplace_out = false;
+	if (in_len > UINT64_MAX / 16 || out_len > UINT64_MAX / 16)
+		return hk__group_refuse(group, HK_ELIMIT, "%s: more elements than memory has",
+					name);
+	if ((in_len && !in) || (out_len && !out))
+		return hk__group_refuse(group, HK_EINVAL, "%s: `%s` is NULL", name,
+					in_len && !in ? "in" : "out");
+	if (!in_len || !out_len || in >= out + out_len * size || out >= in + in_len * size)
+		return HK_OK;
+	uintptr_t offset = ask_offset(group, ask) * size;
+	bool inside = ask->coll == HK_COLL_REDUCESCATTER || ask->coll == HK_COLL_SCATTER
+			      ? out == in + offset
+			      : in == out + offset;
+	if (!hk__coll_inplace(ask->coll))
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: has no form in place, but the "
+					"buffers overlap",
+					name);
+	if (!inside)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: `in` and `out` overlap, and not as "
+					"in place",
+					name);
+	*inplace_out = true;
+	return HK_OK;
+}
+
+static enum hk_status ask_check(struct hk_group *group, const struct hk__ask *ask)
+{
+	const char *name = hk_coll_name(ask->coll);
+
+	if (!hk_type_size(ask->type))
+		return hk__group_refuse(group, HK_EINVAL, "%s: %d is no type", name,
+					(int)ask->type);
+	if (!hk_redop_valid(ask->type, ask->op))
+		return hk__group_refuse(group, HK_EINVAL, "%s: %s elements have no operation %s",
+					name, hk_type_name(ask->type), hk_redop_name(ask->op));
+	if (ask->root >= group->n)
+		return hk__group_refuse(group, HK_EINVAL, "%s: root %u of %u ranks", name,
+					ask->root, group->n);
+	return HK_OK;
+}
+
+/* The options, whatever version of them the caller knows. */
+enum hk_status hk__opts_read(struct hk_group *group, const struct hk_opts *opts,
+			     struct hk_opts *opts_out)
+{
+	*opts_out = (struct hk_opts)HK_OPTS_INIT;
+	if (!opts)
+		return HK_OK;
+	if (hk__opts_copy(opts_out, sizeof(*opts_out), opts) != HK_OK)
+		return hk__group_refuse(group, HK_EINVAL,
+					"options of an unknown size or version: "
+					"begin with HK_OPTS_INIT");
+	return HK_OK;
+}
+
+/* Whether there is a stream: a rank that has no buffer of a call says so by it. */
+bool hk__opts_stream(const struct hk_opts *opts)
+{
+	return opts && opts->size >= offsetof(struct hk_opts, stream) + sizeof(opts->stream) &&
+	       opts->stream;
+}
+
+/* ---- from call to request ---- */
+
+/* Not every algorithm takes machines of any sizes: it says so itself. */
+static enum hk_status algo_try(struct hk_group *group, const struct hk_request *request,
+			       const struct hk_algo_info *algo)
+{
+	struct hk_plan_opts opts;
+	struct hk_plan *plan;
+
+	hk__select_plan_opts(&group->view, algo, &opts);
+	opts.root = request->root;
+	opts.alloc = group->alloc;
+	enum hk_status status = hk_plan_create(request->coll, group->n, &opts, &group->why, &plan);
+	if (status == HK_OK)
+		hk_plan_destroy(plan);
+	return status;
+}
+
+static enum hk_status request_take_plan(struct hk_group *group, struct hk_request *request,
+					const struct hk_plan *plan)
+{
+	struct hk_plan_info info;
+
+	request->plan = plan;
+	hk_plan_describe(plan, &info);
+	if (info.coll != request->coll || info.nranks != group->n || info.root != request->root)
+		return hk__group_refuse(group, HK_EINVAL,
+					"the plan is of %s among %u ranks (root %u), the "
+					"call of %s among %u (root %u)",
+					hk_coll_name(info.coll), info.nranks, info.root,
+					hk_coll_name(request->coll), group->n, request->root);
+	if (request->inplace && !info.inplace)
+		return hk__group_refuse(group, HK_EINVAL,
+					"the plan \"%s\" of %s does not work in place", info.algo,
+					hk_coll_name(info.coll));
+	snprintf(request->card.algo, sizeof(request->card.algo), "plan %s", info.algo);
+	return hk__group_prove(group, plan);
+}
+
+/* The algorithm of that name; what was ask for last is not looked for again. */
+static enum hk_status algo_named(struct hk_group *group, const struct hk_request *request,
+				 const char *name, const char **algo_out)
+{
+	struct hk__named *named = &group->named[request->coll];
+	struct hk_algo_info algo;
+
+	*algo_out = named->algo;
+	if (named->algo && strcmp(named->given, name) == 0)
+		return HK_OK;
+	if (hk_algo_find(request->coll, name, &algo) != HK_OK)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s has no algorithm \"%s\": `hocket list` "
+					"shows those it has",
+					hk_coll_name(request->coll), name);
+	if (algo.nodes && group->nodes > 1) {
+		enum hk_status status = algo_try(group, request, &algo);
+
+		if (status != HK_OK)
+			return status;
+	}
+	*algo_out = algo.name;
+	named->algo = NULL;
+	if (strlen(name) < sizeof(named->given)) {
+		memcpy(named->given, name, strlen(name) + 1);
+		named->algo = algo.name;
+	}
+	return HK_OK;
+}
+
+static enum hk_status request_take_algo(struct hk_group *group, struct hk_request *request,
+					const struct hk_opts *opts)
+{
+	if (opts->plan)
+		return request_take_plan(group, request, opts->plan);
+	enum hk_status status = algo_named(group, request, opts->algo, &request->algo);
+	if (status == HK_OK)
+		snprintf(request->card.algo, sizeof(request->card.algo), "%s", request->algo);
+	return status;
+}
+
+void hk__request_init(struct hk_request *request, struct hk_group *group,
+		      const struct hk_opts *opts)
+{
+	request->group = group;
+	request->status = HK_INPROGRESS;
+	request->fd = -1;
+	request->timeout_ns = opts->timeout_ns ? opts->timeout_ns : group->timeout_ns;
+	request->card.tag = opts->tag;
+}
+
+/* Into how small slices an operation is worth cutting. */
+static uint32_t slice_min_of(const struct hk__world *world, enum hk_coll coll)
+{
+	return !world->shm && hk__cut_streams(coll) ? 0 : world->slice_min;
+}
+
+enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *group,
+				const struct hk__ask *ask, const struct hk_opts *opts)
+{
+	enum hk_status status = ask_check(group, ask);
+
+	hk__request_init(request, group, opts);
+	request->coll = ask->coll;
+	request->root = ask->root;
+	request->call = (struct hk__call){ .in = ask->in,
+					   .out = ask->out,
+					   .sizes = { ask->count, ask->counts },
+					   .type = ask->type,
+					   .op = ask->op,
+					   .factor = opts->factor,
+					   .slice_min = slice_min_of(group->world, ask->coll),
+					   .in_counts = ask->in_counts,
+					   .out_counts = ask->out_counts };
+	if (ask->in_counts && group->n == 1)
+		request->call.sizes.count = ask->in_counts[0]; /* nobody to learn it from */
+	request->card.coll = ask->coll;
+	request->card.count = ask->in_counts ? 0 : ask->count;
+	request->card.type = ask->type;
+	request->card.op = ask->op;
+	request->card.root = ask->root;
+	if (status == HK_OK)
+		status = ask_check_buffers(group, ask, &request->inplace);
+	if (status == HK_OK && ask->op == HK_REDOP_PREMULSUM && !opts->factor)
+		status = hk__group_refuse(group, HK_EINVAL,
+					  "%s: premulsum needs options with a "
+					  "factor",
+					  hk_coll_name(ask->coll));
+	if (status == HK_OK && (opts->algo || opts->plan))
+		status = request_take_algo(group, request, opts);
+	request->trial = hk__trial_of(group, ask->coll, hk__request_class(request));
+	request->stage = hk__stage_wanted(request) ? HK__STAGE_AGREE : HK__STAGE_RUN;
+	return status;
+}
+
+/* A request that outlives its call: the caller's, or a batch's. */
+static enum hk_status request_keep(struct hk_group *group, const struct hk_request *like,
+				   const struct hk_opts *opts)
+{
+	struct hk_request *request = hk__mem_zalloc(group->alloc, 1, sizeof(*request));
+
+	if (!request)
+		return hk__group_refuse(group, HK_ENOMEM, "no memory for a request");
+	*request = *like;
+	request->kept = opts->request != NULL;
+	enum hk_status status = HK_OK;
+	if (group->batching) {
+		hk__batch_note(group, request);
+	} else {
+		request->deadline = hk__deadline_ns(hk__now_ns(), request->timeout_ns);
+		status = hk__group_submit(group, request);
+	}
+	if (status != HK_OK) {
+		hk__mem_free(group->alloc, request, 1, sizeof(*request));
+		return status;
+	}
+	if (opts->request)
+		*opts->request = request;
+	return HK_OK;
+}
+
+enum hk_status hk__request_go(struct hk_group *group, struct hk_request *request,
+			      const struct hk_opts *opts)
+{
+	if (opts->request || group->batching)
+		return request_keep(group, request, opts);
+	enum hk_status status = hk__group_submit(group, request);
+	return status == HK_OK ? hk__request_await(request, 0) : status;
+}

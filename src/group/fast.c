@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fast.c - the fast path: a call without options, like the one before it, while
+ * nothing else goes on in the world.
+ */
+#include "group/call.h"
+
+#include "group/record/recorder.h"
+
+static struct hk__recent *fast_recent(struct hk_group *group, const struct hk__ask *ask)
+{
+	return &group->recent[ask->coll][ask->root % HK__RECENT];
+}
+
+/* Whether its buffers are there, and apart, or in place, as those of the recent call. */
+static bool fast_placed_like(const struct hk__ask *ask, const struct hk__recent *recent)
+{
+	uintptr_t in = (uintptr_t)ask->in, out = (uintptr_t)ask->out;
+
+	if ((!in && recent->in_bytes) || (!out && recent->out_bytes))
+		return false;
+	if (recent->inplace)
+		return out - in == recent->apart;
+	return in >= out + recent->out_bytes || out >= in + recent->in_bytes || !recent->in_bytes ||
+	       !recent->out_bytes;
+}
+
+static bool fast_like(const struct hk__ask *ask, const struct hk__recent *recent)
+{
+	const struct hk__call *call = &recent->call;
+
+	return recent->program && ask->count == call->sizes.count && ask->type == call->type &&
+	       ask->op == call->op && ask->root == recent->root && !ask->counts &&
+	       !ask->in_counts && fast_placed_like(ask, recent) &&
+	       hk__program_like(recent->program, call) &&
+	       (!recent->trial || hk__trial_fresh(recent->trial));
+}
+
+static void fast_trace(struct hk_group *group, enum hk_coll coll, const struct hk__recent *recent)
+{
+	hk__trace_begin(group, &(struct hk__trace_begin){ .coll = coll,
+							  .stage = HK_TRACE_RUN,
+							  .number = group->number,
+							  .program = recent->program,
+							  .call = &recent->call });
+}
+
+bool hk__fast_ready(struct hk_group *group, const struct hk__ask *ask)
+{
+	const struct hk__world *world = group->world;
+
+	/* Whether others are active is the progress thread's, where there is one. */
+	return !world->threaded && !world->active && !group->batching && !world->health.pending &&
+	       fast_like(ask, fast_recent(group, ask));
+}
+
+/*
+ * Its program is known and starts at once. It ends here if it ends soon; else it
+ * becomes a request, begun, and waits as all do.
+ */
+enum hk_status hk__fast_start(struct hk_group *group, const struct hk__ask *ask)
+{
+	struct hk__recent *recent = fast_recent(group, ask);
+	struct hk__world *world = group->world;
+	struct hk__program *program = recent->program;
+	enum hk_status status = HK_INPROGRESS;
+
+	hk__program_restart(program, ask->in, ask->out);
+	group->number++;
+	if (__builtin_expect(group->chans.trace != NULL, 0))
+		fast_trace(group, ask->coll, recent);
+	hk__record_again(group, recent);
+	for (uint32_t look = 0; look < world->looks; look++) {
+		bool moved;
+
+		if (world->polls && hk__net_poll(world->net) != HK_OK)
+			break; /* the slow path says why */
+		status = hk__program_poll(program, &moved);
+		if (status != HK_INPROGRESS)
+			break;
+	}
+	if (status == HK_OK) {
+		if (__builtin_expect(group->chans.trace != NULL, 0))
+			hk__trace_end(group, HK_OK);
+		hk__record_done(group, recent);
+		return HK_OK;
+	}
+	struct hk_request request = { 0 };
+	struct hk_opts opts = HK_OPTS_INIT;
+	enum hk_status filled = hk__request_fill(&request, group, ask, &opts);
+	hk_assert(filled == HK_OK); /* as the call before it */
+	request.program = program;
+	request.card.number = group->number;
+	return hk__group_adopt(group, &request, status);
+}
+
+void hk__fast_remember(struct hk_group *group, const struct hk__ask *ask,
+		       const struct hk_request *request)
+{
+	struct hk__recent *recent = fast_recent(group, ask);
+	uint64_t in_len, out_len;
+
+	if (ask->counts || ask->in_counts || ask->coll == HK_COLL_BARRIER)
+		return;
+	recent->program = NULL;
+	if (request->algo || request->plan || group->check ||
+	    (request->trial && !request->trial->decided))
+		return;
+	if (hk__group_bind(group, (struct hk_request *)request, &recent->program) != HK_OK)
+		return;
+	hk__ask_lengths(group, ask, &in_len, &out_len);
+	recent->call = request->call;
+	recent->root = ask->root;
+	recent->trial = request->trial;
+	recent->in_bytes = in_len * hk_type_size(ask->type);
+	recent->out_bytes = out_len * hk_type_size(ask->type);
+	recent->inplace = request->inplace;
+	recent->apart = (uintptr_t)ask->out - (uintptr_t)ask->in;
+	hk__record_remember(request, recent);
+}
