@@ -216,7 +216,7 @@ static void value_store(const struct hk__program *program, struct target first,
 static bool slot_streams(const struct hk__program *program, const struct hk_chan *to,
 			 uint64_t bytes)
 {
-	return program->call.way == HK__WAY_STREAMED && bytes >= STREAM_MIN && to->net->ops->shared;
+	return program->call.way == HK__WAY_STREAMED && bytes >= STREAM_MIN && hk__chan_shared(to);
 }
 
 /* As value_store, to a slot and perhaps a place; nothing is wide. */

@@ -264,7 +264,7 @@ enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll, uint64
 	const char *algo;
 	enum hk_status status = group_choose(group, coll, hk__request_class(&request), &algo);
 	if (status == HK_OK)
-		*choice_out = (struct hk_choice){ algo, group->world->net->ops->name };
+		*choice_out = (struct hk_choice){ algo, hk__net_name(group->world->net) };
 	hk__world_unlock(group->world);
 	return status == HK_OK
 		       ? HK_OK

@@ -35,7 +35,7 @@ enum hk_status hk__chan_open_recv(struct hk_net *net, const struct hk_chan_spec 
 void hk__chan_close(struct hk_chan *chan)
 {
 	if (chan)
-		chan->net->ops->chan_close(chan);
+		chan->ops->close(chan);
 }
 
 enum hk_status hk__chan_taken_back(const struct hk_chan *chan)

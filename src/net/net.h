@@ -129,13 +129,25 @@ struct hk_net_event {
 struct hk_net_ops {
 	size_t size;		/* sizeof the table the transport was built with */
 	const char *name;	/* "shm", ... */
-	bool shared;		/* the receiver reads the very slot that was written */
 	void (*close)(struct hk_net *net);
 	enum hk_status (*chan_send)(struct hk_net *net, const struct hk_chan_spec *spec,
 				    struct hk_chan **chan_out);
 	enum hk_status (*chan_recv)(struct hk_net *net, const struct hk_chan_spec *spec,
 				    struct hk_chan **chan_out);
-	void (*chan_close)(struct hk_chan *chan);
+	enum hk_status (*poll)(struct hk_net *net);
+	enum hk_status (*wait)(struct hk_net *net, uint64_t timeout_ns);
+	int (*arm)(struct hk_net *net);
+	void (*disarm)(struct hk_net *net);
+	void (*kick)(struct hk_net *net);
+	void (*tell)(struct hk_net *net, const void *note, uint32_t len);
+	void (*watch)(struct hk_net *net);
+};
+
+/* Of channels; a net that hands out channels of other nets has none of these. */
+struct hk_chan_ops {
+	size_t size;		/* sizeof the table the transport was built with */
+	bool shared;		/* the receiver reads the very slot that was written */
+	void (*close)(struct hk_chan *chan);
 	void (*cancel)(struct hk_chan *chan);
 	enum hk_status (*reserve)(struct hk_chan *chan, uint32_t len, void **slot_out);
 	void (*post)(struct hk_chan *chan, uint32_t len, uint32_t kind);
@@ -147,13 +159,6 @@ struct hk_net_ops {
 	enum hk_status (*release)(struct hk_chan *chan);
 	enum hk_status (*take)(struct hk_chan *chan, void *dst, uint32_t cap,
 			       struct hk_message *message_out, bool *done_out);
-	enum hk_status (*poll)(struct hk_net *net);
-	enum hk_status (*wait)(struct hk_net *net, uint64_t timeout_ns);
-	int (*arm)(struct hk_net *net);
-	void (*disarm)(struct hk_net *net);
-	void (*kick)(struct hk_net *net);
-	void (*tell)(struct hk_net *net, const void *note, uint32_t len);
-	void (*watch)(struct hk_net *net);
 };
 
 /* First member of every transport's own struct. */
@@ -175,6 +180,7 @@ struct hk_net {
 };
 
 struct hk_chan {
+	const struct hk_chan_ops *ops;
 	struct hk_net *net;
 	struct hk_chan_spec spec;
 	uint32_t pass;		/* its user's, to remember something about it, */
@@ -196,51 +202,72 @@ enum hk_status hk__chan_taken_back(const struct hk_chan *chan);
 static inline enum hk_status hk__chan_reserve(struct hk_chan *chan, uint32_t len, void **slot_out)
 {
 	hk_assert(len <= chan->spec.slot_bytes);
-	return chan->net->ops->reserve(chan, len, slot_out);
+	return chan->ops->reserve(chan, len, slot_out);
 }
 
 static inline void hk__chan_post(struct hk_chan *chan, uint32_t len, uint32_t kind)
 {
-	chan->net->ops->post(chan, len, kind);
+	chan->ops->post(chan, len, kind);
 }
 
 static inline enum hk_lend hk__chan_lendable(const struct hk_chan *chan, const void *data,
 						 uint32_t len)
 {
-	return chan->net->ops->lendable(chan, data, len);
+	return chan->ops->lendable(chan, data, len);
 }
 
 static inline enum hk_status hk__chan_lend(struct hk_chan *chan, const void *data, uint32_t len,
 					   uint32_t kind, bool *done_out)
 {
 	hk_assert(len <= chan->spec.slot_bytes);
-	return chan->net->ops->lend(chan, data, len, kind, done_out);
+	return chan->ops->lend(chan, data, len, kind, done_out);
 }
 
 static inline bool hk__chan_lent(struct hk_chan *chan)
 {
-	return chan->net->ops->lent(chan);
+	return chan->ops->lent(chan);
 }
 
 static inline enum hk_status hk__chan_peek(struct hk_chan *chan, struct hk_message *message_out)
 {
-	return chan->net->ops->peek(chan, message_out);
+	return chan->ops->peek(chan, message_out);
 }
 
 static inline enum hk_status hk__chan_release(struct hk_chan *chan)
 {
-	return chan->net->ops->release(chan);
+	return chan->ops->release(chan);
 }
 
 static inline void hk__chan_cancel(struct hk_chan *chan)
 {
-	chan->net->ops->cancel(chan);
+	chan->ops->cancel(chan);
 }
 
 static inline enum hk_status hk__chan_take(struct hk_chan *chan, void *dst, uint32_t cap,
 					   struct hk_message *message_out, bool *done_out)
 {
-	return chan->net->ops->take(chan, dst, cap, message_out, done_out);
+	return chan->ops->take(chan, dst, cap, message_out, done_out);
+}
+
+/* Whether the receiver reads the very slot that was written. */
+static inline bool hk__chan_shared(const struct hk_chan *chan)
+{
+	return chan->ops->shared;
+}
+
+static inline const char *hk__net_name(const struct hk_net *net)
+{
+	return net->ops->name;
+}
+
+static inline int hk__net_arm(struct hk_net *net)
+{
+	return net->ops->arm(net);
+}
+
+static inline void hk__net_disarm(struct hk_net *net)
+{
+	net->ops->disarm(net);
 }
 
 static inline enum hk_status hk__net_poll(struct hk_net *net)

@@ -131,11 +131,11 @@ static bool rank_over(struct rank *rank)
 static void rank_sleep(struct rank *rank, bool by_descriptor, bool *armed)
 {
 	/* Two nets as one have two descriptors, and nobody to give them to. */
-	if (!by_descriptor || strcmp(rank->net->ops->name, "shm+tcp") == 0) {
+	if (!by_descriptor || strcmp(hk__net_name(rank->net), "shm+tcp") == 0) {
 		CHECK_EQ(hk__net_wait(rank->net, TIMEOUT_NS), HK_OK);
 		return;
 	}
-	struct pollfd fd = { .fd = rank->net->ops->arm(rank->net), .events = POLLIN };
+	struct pollfd fd = { .fd = hk__net_arm(rank->net), .events = POLLIN };
 	if (fd.fd < 0) {
 		CHECK_EQ(hk__net_wait(rank->net, TIMEOUT_NS), HK_OK);
 		return;
@@ -144,7 +144,7 @@ static void rank_sleep(struct rank *rank, bool by_descriptor, bool *armed)
 		CHECK_EQ(poll(&fd, 1, (int)(TIMEOUT_NS / 1000000)), 1);
 	*armed = !*armed;
 	if (!*armed)
-		rank->net->ops->disarm(rank->net);
+		hk__net_disarm(rank->net);
 }
 
 static void rank_move(struct rank *rank, bool by_descriptor)
@@ -161,7 +161,7 @@ static void rank_move(struct rank *rank, bool by_descriptor)
 			moved |= end_send(rank, (first / 8 + i) % CHANS);
 		}
 		if (moved && armed) {
-			rank->net->ops->disarm(rank->net);
+			hk__net_disarm(rank->net);
 			armed = false;
 		}
 		if (!moved)

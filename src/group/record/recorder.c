@@ -109,7 +109,7 @@ static void recorder_fill(struct hk__recorder *recorder, const struct hk__record
 	if (gethostname(record->host, sizeof(record->host) - 1) != 0)
 		text_set(record->host, sizeof(record->host), "localhost");
 	text_set(record->program, sizeof(record->program), program_invocation_short_name);
-	text_set(record->net, sizeof(record->net), world->net->ops->name);
+	text_set(record->net, sizeof(record->net), hk__net_name(world->net));
 	if (env->hosts[0])
 		text_set(record->hosts, sizeof(record->hosts), env->hosts);
 	else

@@ -126,6 +126,8 @@ static bool chan_moves(const struct hk_chan *base, enum hk_status *status_out)
 
 /* ---- channels ---- */
 
+static const struct hk_chan_ops hook_chan_ops;
+
 static enum hk_status chan_open(struct hk_net *net, const struct hk_chan_spec *spec, bool sends,
 				struct hk_chan **chan_out)
 {
@@ -135,7 +137,7 @@ static enum hk_status chan_open(struct hk_net *net, const struct hk_chan_spec *s
 
 	if (!chan)
 		return HK_ENOMEM;
-	*chan = (struct hook_chan){ .base = { .net = net, .spec = *spec },
+	*chan = (struct hook_chan){ .base = { .ops = &hook_chan_ops, .net = net, .spec = *spec },
 				    .epoch = link->epoch,
 				    .still_epoch = link->still_epoch };
 	enum hk_status status =
@@ -344,7 +346,7 @@ static enum hk_status hook_wait(struct hk_net *net, uint64_t timeout_ns)
 
 static int hook_arm(struct hk_net *net)
 {
-	int fd = hook_of(net)->net->ops->arm(hook_of(net)->net);
+	int fd = hk__net_arm(hook_of(net)->net);
 
 	net->armed = hook_of(net)->net->armed;
 	return fd;
@@ -352,7 +354,7 @@ static int hook_arm(struct hk_net *net)
 
 static void hook_disarm(struct hk_net *net)
 {
-	hook_of(net)->net->ops->disarm(hook_of(net)->net);
+	hk__net_disarm(hook_of(net)->net);
 }
 
 static void hook_kick(struct hk_net *net)
@@ -386,13 +388,9 @@ static void hook_close(struct hk_net *net)
 	hk__mem_free(alloc, hook, 1, sizeof(*hook));
 }
 
-static const struct hk_net_ops hook_ops = {
-	.size = sizeof(struct hk_net_ops),
-	.name = "hook",
-	.close = hook_close,
-	.chan_send = hook_chan_send,
-	.chan_recv = hook_chan_recv,
-	.chan_close = hook_chan_close,
+static const struct hk_chan_ops hook_chan_ops = {
+	.size = sizeof(struct hk_chan_ops),
+	.close = hook_chan_close,
 	.cancel = hook_cancel,
 	.reserve = hook_reserve,
 	.post = hook_post,
@@ -402,6 +400,14 @@ static const struct hk_net_ops hook_ops = {
 	.peek = hook_peek,
 	.release = hook_release,
 	.take = hook_take,
+};
+
+static const struct hk_net_ops hook_ops = {
+	.size = sizeof(struct hk_net_ops),
+	.name = "hook",
+	.close = hook_close,
+	.chan_send = hook_chan_send,
+	.chan_recv = hook_chan_recv,
 	.poll = hook_poll,
 	.wait = hook_wait,
 	.arm = hook_arm,

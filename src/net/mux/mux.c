@@ -68,8 +68,8 @@ static void mux_disarm(struct hk_net *net)
 {
 	struct mux *mux = mux_of(net);
 
-	mux->spec.near->ops->disarm(mux->spec.near);
-	mux->spec.far->ops->disarm(mux->spec.far);
+	hk__net_disarm(mux->spec.near);
+	hk__net_disarm(mux->spec.far);
 	mux->armed = false;
 }
 
@@ -80,9 +80,8 @@ static enum hk_status mux_wait(struct hk_net *net, uint64_t timeout_ns)
 	mux->turn = 0; /* the look before and after sleep is at both */
 	/* What this rank did in its last look may have told peers that it is awake. */
 	if (!mux->armed || (mux->fds[0].fd >= 0 && !mux->spec.near->armed)) {
-		mux->fds[0] =
-			(struct pollfd){ mux->spec.near->ops->arm(mux->spec.near), POLLIN, 0 };
-		mux->fds[1] = (struct pollfd){ mux->spec.far->ops->arm(mux->spec.far), POLLIN, 0 };
+		mux->fds[0] = (struct pollfd){ hk__net_arm(mux->spec.near), POLLIN, 0 };
+		mux->fds[1] = (struct pollfd){ hk__net_arm(mux->spec.far), POLLIN, 0 };
 		mux->armed = true;
 		return HK_OK;
 	}
@@ -106,7 +105,7 @@ static int mux_arm(struct hk_net *net)
 
 static void mux_kick(struct hk_net *net)
 {
-	mux_of(net)->spec.far->ops->kick(mux_of(net)->spec.far);
+	hk__net_kick(mux_of(net)->spec.far);
 }
 
 /* ---- beside messages: who is near is told nearby ---- */
@@ -129,91 +128,12 @@ static void mux_event(void *ctx, const struct hk_net_event *event)
 	hk__net_report(ctx, event);
 }
 
-/* No channel is of this net. */
-static void mux_none(void)
-{
-	hk_assert(!"a channel of two nets");
-}
-
-static void mux_chan_close(struct hk_chan *chan)
-{
-	(void)chan;
-	mux_none();
-}
-
-static enum hk_status mux_reserve(struct hk_chan *chan, uint32_t len, void **slot_out)
-{
-	(void)chan, (void)len, (void)slot_out;
-	mux_none();
-	return HK_EINVAL;
-}
-
-static void mux_post(struct hk_chan *chan, uint32_t len, uint32_t kind)
-{
-	(void)chan, (void)len, (void)kind;
-	mux_none();
-}
-
-static enum hk_lend mux_lendable(const struct hk_chan *chan, const void *data, uint32_t len)
-{
-	(void)chan, (void)data, (void)len;
-	mux_none();
-	return HK_LEND_NO;
-}
-
-static enum hk_status mux_lend(struct hk_chan *chan, const void *data, uint32_t len, uint32_t kind,
-			       bool *done_out)
-{
-	(void)chan, (void)data, (void)len, (void)kind, (void)done_out;
-	mux_none();
-	return HK_EINVAL;
-}
-
-static bool mux_lent(struct hk_chan *chan)
-{
-	(void)chan;
-	mux_none();
-	return false;
-}
-
-static enum hk_status mux_peek(struct hk_chan *chan, struct hk_message *message_out)
-{
-	(void)chan, (void)message_out;
-	mux_none();
-	return HK_EINVAL;
-}
-
-static enum hk_status mux_release(struct hk_chan *chan)
-{
-	(void)chan;
-	mux_none();
-	return HK_EINVAL;
-}
-
-static enum hk_status mux_take(struct hk_chan *chan, void *dst, uint32_t cap,
-			       struct hk_message *message_out, bool *done_out)
-{
-	(void)chan, (void)dst, (void)cap, (void)message_out, (void)done_out;
-	mux_none();
-	return HK_EINVAL;
-}
-
 static const struct hk_net_ops mux_ops = {
 	.size = sizeof(struct hk_net_ops),
 	.name = "shm+tcp",
 	.close = mux_close,
 	.chan_send = mux_chan_send,
 	.chan_recv = mux_chan_recv,
-	.chan_close = mux_chan_close,
-	.cancel = mux_chan_close,
-	.reserve = mux_reserve,
-	.post = mux_post,
-	.lendable = mux_lendable,
-	.lend = mux_lend,
-	.lent = mux_lent,
-	.peek = mux_peek,
-	.release = mux_release,
-	.take = mux_take,
 	.poll = mux_poll,
 	.wait = mux_wait,
 	.arm = mux_arm,

@@ -20,9 +20,11 @@ static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *sp
 
 	if (!chan)
 		return HK_ENOMEM;
-	*chan = (struct shm_chan){ .base = { .net = &shm->base, .spec = *spec },
-				   .sends = sends,
-				   .peer_bell = -1 };
+	*chan = (struct shm_chan){
+		.base = { .ops = &hk__shm_chan_ops, .net = &shm->base, .spec = *spec },
+		.sends = sends,
+		.peer_bell = -1
+	};
 	if (shm->spec.bell)
 		chan->peer_bell = shm->spec.bell(shm->spec.ctx, spec->key.peer);
 	enum hk_status status = hk__shm_map(shm, spec->key.peer, &chan->peer);
@@ -186,3 +188,18 @@ enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
 	atomic_store_explicit(&chan->line->pid, shm->pid, memory_order_release);
 	return HK_OK;
 }
+
+const struct hk_chan_ops hk__shm_chan_ops = {
+	.size = sizeof(struct hk_chan_ops),
+	.shared = true,
+	.close = hk__shm_chan_close,
+	.cancel = hk__shm_cancel,
+	.reserve = hk__shm_reserve,
+	.post = hk__shm_post,
+	.lendable = hk__shm_lendable,
+	.lend = hk__shm_lend,
+	.lent = hk__shm_lent,
+	.peek = hk__shm_peek,
+	.release = hk__shm_release,
+	.take = hk__shm_take,
+};

@@ -36,7 +36,7 @@ static enum hk_status chan_create(struct hk_net *net, const struct hk_chan_spec 
 		return HK_ENOMEM;
 	hk__sim_link(port->simnet, net->rank, spec->key.peer);
 	*chan = (struct sim_chan){
-		.base = { .net = net, .spec = *spec },
+		.base = { .ops = &hk__sim_chan_ops, .net = net, .spec = *spec },
 		.sends = sends,
 		.epoch = side_of(port->simnet, net->rank, spec->key.peer)->epoch
 	};
@@ -225,3 +225,17 @@ void hk__sim_chan_close(struct hk_chan *base)
 		pipe_release(simnet, pipe);
 	hk__mem_free(port_of(base->net)->alloc, chan, 1, sizeof(*chan));
 }
+
+const struct hk_chan_ops hk__sim_chan_ops = {
+	.size = sizeof(struct hk_chan_ops),
+	.close = hk__sim_chan_close,
+	.cancel = hk__sim_chan_cancel,
+	.reserve = hk__sim_reserve,
+	.post = hk__sim_post,
+	.lendable = hk__sim_lendable,
+	.lend = hk__sim_lend,
+	.lent = hk__sim_lent,
+	.peek = hk__sim_peek,
+	.release = hk__sim_release,
+	.take = hk__sim_take,
+};

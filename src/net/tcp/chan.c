@@ -75,9 +75,11 @@ static enum hk_status chan_create(struct tcp *tcp, const struct hk_chan_spec *sp
 
 	if (!chan)
 		return HK_ENOMEM;
-	*chan = (struct tcp_chan){ .base = { .net = &tcp->base, .spec = *spec },
-				   .id = HK_NONE,
-				   .sends = sends };
+	*chan = (struct tcp_chan){
+		.base = { .ops = &hk__tcp_chan_ops, .net = &tcp->base, .spec = *spec },
+		.id = HK_NONE,
+		.sends = sends
+	};
 	chan->pool = pool_get(tcp, spec->slot_bytes);
 	if (sends)
 		chan->outs = hk__mem_zalloc(tcp->alloc, spec->slots, sizeof(*chan->outs));
@@ -390,3 +392,17 @@ void hk__tcp_cancel(struct hk_chan *base)
 	if (link->in.direct)
 		receiver_drop(chan);
 }
+
+const struct hk_chan_ops hk__tcp_chan_ops = {
+	.size = sizeof(struct hk_chan_ops),
+	.close = hk__tcp_chan_close,
+	.cancel = hk__tcp_cancel,
+	.reserve = hk__tcp_reserve,
+	.post = hk__tcp_post,
+	.lendable = hk__tcp_lendable,
+	.lend = hk__tcp_lend,
+	.lent = hk__tcp_lent,
+	.peek = hk__tcp_peek,
+	.release = hk__tcp_release,
+	.take = hk__tcp_take,
+};

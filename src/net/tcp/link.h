@@ -394,4 +394,7 @@ enum hk_status hk__tcp_release(struct hk_chan *base);
 enum hk_status hk__tcp_take(struct hk_chan *base, void *dst, uint32_t cap,
 			    struct hk_message *message_out, bool *done_out);
 
+/* chan.c: what users of a channel call */
+extern const struct hk_chan_ops hk__tcp_chan_ops;
+
 #endif
