@@ -21,7 +21,7 @@ int sim_what_if_open(const struct sim_run *run, struct hk_fabric **fabric_out)
 
 	if (!copy)
 		return cli_wrong("sim", "out of memory");
-	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK) {
+	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK) {
 		free(copy);
 		return cli_wrong("sim", "%s", why.text);
 	}
@@ -164,7 +164,7 @@ int sim_sensitivity(struct sim_run *run, const struct sim_row *row)
 
 	if (!effects)
 		return cli_wrong("sim", "out of memory");
-	if (hk_fabric_create(run->args->fabric, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_open(run->args->fabric, NULL, &why, &fabric) != HK_OK)
 		status = cli_wrong("sim", "%s", why.text);
 	else
 		count = effects_list(fabric, effects, ROOM);

@@ -63,13 +63,11 @@ HK__NCCL_TWIN(LLA2ACalcSlots);
 
 /* ---- teams: none shares memory that a program's kernel could reach ---- */
 
-static ncclTeam_t team_world(struct ncclComm *comm)
+static ncclTeam_t team_world(const struct ncclComm *comm)
 {
-	if (!hk__nccl_comm_try(comm))
+	if (!hk__nccl_comm_is(comm))
 		return (ncclTeam_t){ 0, 0, 0 };
-	ncclTeam_t team = { .nRanks = comm->nranks, .rank = comm->rank, .stride = 1 };
-	hk__nccl_comm_drop(comm);
-	return team;
+	return (ncclTeam_t){ .nRanks = comm->nranks, .rank = comm->rank, .stride = 1 };
 }
 
 ncclTeam_t ncclTeamWorld(ncclComm_t comm)
@@ -93,9 +91,7 @@ HK__NCCL_TWIN(TeamRail);
 
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
 {
-	ncclTeam_t world = team_world(comm);
-
-	return world.nRanks > 0 ? world.rank + (rank - team.rank) * team.stride : -1;
+	return hk__nccl_comm_is(comm) ? comm->rank + (rank - team.rank) * team.stride : -1;
 }
 HK__NCCL_TWIN(TeamRankToWorld);
 

@@ -23,25 +23,18 @@ static void job_free(struct hk__nccl_job *job)
 	free(job);
 }
 
-/* What has failed meanwhile stays. */
-static void parent_state(struct ncclComm *parent, int from, int to)
-{
-	(void)atomic_compare_exchange_strong(&parent->state, &from, to);
-}
-
 /* From here on the caller may use, or destroy, what was made. */
 static ncclResult_t job_finish(struct hk__nccl_job *job)
 {
 	ncclResult_t result = job->result;
 	struct ncclComm *comm = job->comm;
 
-	if (job->parent)
-		parent_state(job->parent, ncclInProgress, ncclSuccess);
+	if (job->parent && atomic_load(&job->parent->state) == ncclInProgress)
+		atomic_store(&job->parent->state, ncclSuccess);
 	if (comm && result != ncclSuccess && job->blocking && job->kind != HK__NCCL_FINALIZE) {
 		*job->comm_out = NULL;
 		atomic_store(&comm->state, (int)result);
-		/* The caller never had it; or another thread has aborted it. */
-		(void)hk__nccl_comm_close(comm);
+		hk__nccl_comm_drop(comm); /* the caller never had it */
 	} else if (comm) {
 		atomic_store(&comm->state, (int)result);
 	}
@@ -56,10 +49,7 @@ void hk__nccl_jobs_drop(struct hk__nccl_job *jobs)
 
 		jobs->result = ncclInvalidUsage;
 		jobs->blocking = true;
-		if (jobs->kind == HK__NCCL_FINALIZE)
-			job_free(jobs); /* the communicator is as it was */
-		else
-			(void)job_finish(jobs);
+		(void)job_finish(jobs);
 		jobs = next;
 	}
 }
@@ -170,8 +160,8 @@ ncclResult_t hk__nccl_jobs_perform(struct hk__nccl_job *jobs)
 		job->blocking = false;
 		if (job->comm)
 			atomic_store(&job->comm->state, ncclInProgress);
-		if (job->parent)
-			parent_state(job->parent, ncclSuccess, ncclInProgress);
+		if (job->parent && atomic_load(&job->parent->state) == ncclSuccess)
+			atomic_store(&job->parent->state, ncclInProgress);
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

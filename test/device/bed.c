@@ -29,6 +29,39 @@ void bed_close(struct bed *bed)
 		free(bed->segments[r]);
 }
 
+static struct hk__flat_lot *bed_lot(const struct bed *bed, uint32_t rank, uint32_t block)
+{
+	return (void *)(bed->segments[rank] + block * hk__flat_lot_bytes(&bed->limits));
+}
+
+void bed_set_epoch(struct bed *bed, uint64_t epoch)
+{
+	for (uint32_t r = 0; r < bed->n; r++) {
+		for (uint32_t b = 0; b < bed->limits.blocks; b++)
+			hk__flat_lot_after(epoch, bed_lot(bed, r, b));
+	}
+}
+
+void bed_set_epoch_alone(struct bed *bed, uint64_t epoch)
+{
+	for (uint32_t r = 0; r < bed->n; r++) {
+		for (uint32_t b = 0; b < bed->limits.blocks; b++)
+			bed_lot(bed, r, b)->epoch = epoch;
+	}
+}
+
+void bed_fill_lines(struct bed *bed, uint32_t epoch)
+{
+	for (uint32_t r = 0; r < bed->n; r++) {
+		for (uint32_t b = 0; b < bed->limits.blocks; b++) {
+			uint64_t *words = (uint64_t *)(void *)(bed_lot(bed, r, b) + 1);
+
+			for (uint64_t i = 0; i < 2 * bed->limits.lines_bytes / 8; i++)
+				words[i] = (uint64_t)epoch << 32 | 0xdeadbeef;
+		}
+	}
+}
+
 /* What a block does: calls, one behind the other, with nobody waiting for all. */
 struct worker {
 	const struct hk__flat_call *calls;

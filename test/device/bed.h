@@ -18,6 +18,13 @@ struct bed {
 void bed_open(struct bed *bed, uint32_t n, uint32_t blocks);
 void bed_close(struct bed *bed);
 
+/* All blocks of all ranks have so many calls behind them, of which all flags tell. */
+void bed_set_epoch(struct bed *bed, uint64_t epoch);
+/* The same, but flags are of calls long ago. */
+void bed_set_epoch_alone(struct bed *bed, uint64_t epoch);
+/* All words of lines are as a call of that epoch leaves them. */
+void bed_fill_lines(struct bed *bed, uint32_t epoch);
+
 /* How a call of these elements is flattened. */
 uint32_t mode_of(const struct want *want, bool lines);
 struct hk__flat *flatten(const struct hk_plan *plan, uint32_t mode, bool apart);

@@ -236,7 +236,7 @@ static void check_shape(enum hk_coll coll, const char *algo, uint32_t nmoves, ui
 	}
 	CHECK_EQ(flat->rooms, 0);
 	hk__flat_destroy(flat);
-	hk_plan_free(plan);
+	hk_plan_destroy(plan);
 }
 
 TEST(two_shot_reads_and_writes_once)
@@ -275,7 +275,7 @@ static void check_apart(enum hk_coll coll, const char *algo, uint32_t nmoves, ui
 	}
 	CHECK_EQ(flat->rooms, rooms);
 	hk__flat_destroy(flat);
-	hk_plan_free(plan);
+	hk_plan_destroy(plan);
 }
 
 TEST(apart_what_all_want_is_in_one_room)
@@ -284,6 +284,108 @@ TEST(apart_what_all_want_is_in_one_room)
 	check_apart(HK_COLL_ALLTOALL, "direct", 8 + 7, 7);
 	check_apart(HK_COLL_ALLREDUCE, "one-shot", 1 + 1, 1);
 	check_apart(HK_COLL_ALLREDUCE, "two-shot", 7 + 1 + 7, 8);
+}
+
+/* ---- epochs that come round ---- */
+
+#define ROUND (UINT64_C(1) << 32)
+
+static struct hk_plan *plan_make(uint32_t n, const char *algo)
+{
+	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
+	struct hk_plan *plan;
+	struct hk_why why;
+
+	opts.algo = algo;
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, n, &opts, &why, &plan), HK_OK);
+	return plan;
+}
+
+/* CALLS calls, by lines, by flags in place, or by flags apart. */
+enum how {
+	BY_LINES,
+	IN_PLACE,
+	APART
+};
+
+static void some_calls(struct bed *bed, const char *algo, enum how how)
+{
+	struct want want = { .coll = HK_COLL_ALLREDUCE,
+			     .n = bed->n,
+			     .type = HK_TYPE_INT32,
+			     .count = 700,
+			     .seed = (uint64_t)how + 1 };
+	struct hk_plan *plan = plan_make(bed->n, algo);
+
+	plan_run(plan, bed, want, how == BY_LINES, how == APART);
+	hk_plan_destroy(plan);
+}
+
+/* From every place just below, so that every call of a row is the first of a round. */
+static void comes_round(const char *algo, enum how how, uint64_t round)
+{
+	for (uint32_t before = 1; before <= CALLS + 2; before++) {
+		struct bed bed;
+
+		bed_open(&bed, 4, 3);
+		bed_set_epoch(&bed, round - before);
+		some_calls(&bed, algo, how);
+		some_calls(&bed, algo, how);
+		bed_close(&bed);
+	}
+}
+
+TEST(epochs_come_round)
+{
+	static const char *const algos[] = { "one-shot", "two-shot", "ring" };
+
+	for (uint32_t i = 0; i < 3; i++) {
+		for (uint32_t how = 0; how < 3; how++) {
+			comes_round(algos[i], (enum how)how, ROUND);
+			comes_round(algos[i], (enum how)how, 7 * ROUND);
+			comes_round(algos[i], (enum how)how, ROUND / 2);
+		}
+	}
+}
+
+/* Words that no call has touched for a whole round are not taken for new ones. */
+TEST(words_of_the_round_before)
+{
+	for (uint32_t epoch = 0; epoch < 5; epoch++) {
+		for (uint32_t first = 0; first < 2; first++) {
+			struct bed bed;
+
+			bed_open(&bed, 4, 3);
+			bed_set_epoch(&bed, ROUND - CALLS - 1);
+			bed_fill_lines(&bed, epoch);
+			/* Whatever comes before, what is by lines finds none of them. */
+			some_calls(&bed, "one-shot", first ? IN_PLACE : BY_LINES);
+			some_calls(&bed, "two-shot", BY_LINES);
+			some_calls(&bed, "one-shot", BY_LINES);
+			bed_close(&bed);
+		}
+	}
+}
+
+/*
+ * Flags that no call has needed for long are not taken for new ones either, however
+ * many calls by lines come between: now and then these renew them.
+ */
+TEST(flags_of_long_ago)
+{
+	struct bed bed;
+
+	for (uint64_t quarters = 1; quarters <= 5; quarters++) {
+		bed_open(&bed, 4, 3);
+		for (uint64_t i = 1; i <= quarters; i++) {
+			bed_set_epoch_alone(&bed, i * (ROUND / 4) - 1);
+			some_calls(&bed, "one-shot", BY_LINES);
+		}
+		/* Up to where the next ones would be renewed. */
+		bed_set_epoch_alone(&bed, (quarters + 1) * (ROUND / 4) - CALLS - 3);
+		some_calls(&bed, "two-shot", IN_PLACE);
+		bed_close(&bed);
+	}
 }
 
 /* ---- giving up ---- */
@@ -334,6 +436,6 @@ TEST(a_missing_rank_is_named)
 	for (uint32_t r = 0; r < 3; r++)
 		free(data[r].space);
 	hk__flat_destroy(flat);
-	hk_plan_free(plan);
+	hk_plan_destroy(plan);
 	bed_close(&bed);
 }

@@ -177,6 +177,37 @@ TEST(eight_processes)
 	task_run(&(struct task){ .n = 8, .run = all_of_it, .killed = HK_NONE }, 8);
 }
 
+/* Counters that come round: just below it, in all processes. */
+static void rounds_try(const struct task *task, uint32_t process)
+{
+	static const uint64_t counts[] = { 2, 60000, 300, 60000, 2 };
+	struct bed_op op = {
+		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_INT32, .n = task->n }
+	};
+	struct bed bed;
+
+	bed_open_empty(&bed, task->n, (size_t)16 << 20);
+	bed_join(&bed, process, address, 0);
+	for (uint32_t before = 0; before < 4; before++) {
+		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+			op.want.count = counts[i];
+			op.want.seed++;
+			bed_try(&bed, &op);
+		}
+		/* Nobody is still at it, or again. */
+		bed_wait(&bed);
+		CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
+		bed_set_epoch(&bed, (UINT64_C(1) << 32) - 1 - before);
+		CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
+	}
+	bed_close(&bed);
+}
+
+TEST(epochs_come_round)
+{
+	task_run(&(struct task){ .n = 3, .run = rounds_try, .killed = HK_NONE }, 3);
+}
+
 /* Every algorithm, by rooms and by lines. */
 static void every_algorithm(const struct task *task, uint32_t process)
 {

@@ -2,7 +2,9 @@
 /* bed.c - see bed.h. */
 #include "gpu/bed.h"
 
+#include "exec/device/device.h"
 #include "fabric/discover.h"
+#include "group/device/device.h"
 #include "harness.h"
 
 #include <dlfcn.h>
@@ -203,6 +205,18 @@ void bed_close(struct bed *bed)
 		pthread_join(threads[r], NULL);
 		CU(cu->stream_free(bed->streams[r]));
 		CU(cu->free(bed->memory[r]));
+	}
+}
+
+void bed_set_epoch(struct bed *bed, uint64_t epoch)
+{
+	struct hk_why why;
+
+	bed_wait(bed);
+	for (uint32_t r = 0; r < bed->n; r++) {
+		if (bed->groups[r])
+			CHECK_EQ(hk__gpu_set_epoch(hk__group_gpu(bed->groups[r]), r, epoch, &why),
+				 HK_OK);
 	}
 }
 

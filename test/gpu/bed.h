@@ -44,6 +44,12 @@ int bed_devices(void);
 hk__cu_stream bed_stream(struct bed *bed, uint32_t rank, int device);
 void bed_close(struct bed *bed);
 
+/*
+ * All ranks that this process has, have so many calls behind them: just below where a
+ * counter comes round. After a first call, while none runs, and by all processes.
+ */
+void bed_set_epoch(struct bed *bed, uint64_t epoch);
+
 /* Waits for all streams. */
 void bed_wait(const struct bed *bed);
 void bed_to_device(hk__cu_ptr to, const void *from, size_t bytes);

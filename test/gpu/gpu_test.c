@@ -290,6 +290,64 @@ TEST(graphs)
 	bed_close(&bed);
 }
 
+/* ---- counters that come round ---- */
+
+/* By lines, by flags, and again; a graph as well. */
+static void round_try(struct bed *bed, const char *algo)
+{
+	static const uint64_t counts[] = { 2, 60000, 300, 60000, 2 };
+	struct bed_op op = {
+		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_INT32, .n = bed->n },
+		.algo = algo
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		op.want.count = counts[i];
+		op.want.seed++;
+		bed_try(bed, &op);
+	}
+}
+
+TEST(epochs_come_round)
+{
+	static const uint64_t rounds[] = { UINT64_C(1) << 32, UINT64_C(3) << 32, UINT64_C(1) << 31,
+					   UINT64_C(1) << 30 };
+	struct bed bed;
+
+	bed_open(&bed, 4, (size_t)16 << 20);
+	round_try(&bed, NULL);
+	for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+		for (uint32_t before = 1; before <= 4; before++) {
+			bed_set_epoch(&bed, rounds[i] - before);
+			round_try(&bed, before % 2 ? "one-shot" : "two-shot");
+		}
+	}
+	bed_close(&bed);
+}
+
+TEST(a_graph_goes_on_as_epochs_come_round)
+{
+	struct bed_op op = {
+		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_INT32, .n = 4, .count = 300 }
+	};
+	struct bed bed;
+
+	bed_open(&bed, 4, (size_t)16 << 20);
+	bed_try(&bed, &op);
+	bed_capture_begin(&bed);
+	bed_call(&bed, &op);
+	void *graph = bed_capture_end(&bed);
+	bed_set_epoch(&bed, (UINT64_C(1) << 32) - 4);
+	for (uint32_t turn = 0; turn < 8; turn++) {
+		op.want.seed++;
+		bed_fill(&bed, &op);
+		bed_replay(&bed, graph);
+		bed_check(&bed, &op);
+	}
+	bed_graph_free(graph);
+	bed_close(&bed);
+}
+
 /* ---- ranks as threads that do not wait for each other ---- */
 
 struct runner {

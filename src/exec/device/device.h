@@ -137,6 +137,13 @@ enum hk_status hk__gpu_pairs(struct hk__gpu *gpu, const struct hk__gpu_pairs *ca
 /* What they need of a segment: more_bytes. */
 uint64_t hk__gpu_pairs_bytes(uint32_t n, bool apart);
 
+/*
+ * For tests: the rank has so many calls behind it. All ranks are told the same, while no
+ * call runs.
+ */
+enum hk_status hk__gpu_set_epoch(struct hk__gpu *gpu, uint32_t rank, uint64_t epoch,
+				 struct hk_why *why);
+
 /* Whether a rank's call has failed on the device, and how. */
 bool hk__gpu_failed(const struct hk__gpu *gpu, uint32_t rank,
 		    struct hk__flat_report *report_out);

@@ -469,6 +469,30 @@ void hk__gpu_unlink(struct hk__gpu *gpu, uint32_t rank)
 	pthread_mutex_unlock(&gpu->lock);
 }
 
+enum hk_status hk__gpu_set_epoch(struct hk__gpu *gpu, uint32_t rank, uint64_t epoch,
+				 struct hk_why *why)
+{
+	const struct gpu_unit *unit = gpu->ranks[rank].unit;
+	struct hk__flat_lot head;
+	struct gpu_visit visit;
+	enum hk_status status = hk__unit_enter(gpu, unit, &visit, why);
+
+	if (status != HK_OK)
+		return status;
+	hk__flat_lot_after(epoch, &head);
+	for (uint32_t b = 0; b < gpu->limits.blocks && status == HK_OK; b++) {
+		hk__cu_ptr lot = unit->segments[rank] + b * hk__flat_lot_bytes(&gpu->limits);
+
+		status = hk__cuda_check(gpu->cu->to_device(lot, &head, sizeof(head), unit->stream),
+					"cuMemcpyHtoDAsync", why);
+	}
+	if (status == HK_OK)
+		status = hk__cuda_check(gpu->cu->stream_wait(unit->stream), "cuStreamSynchronize",
+					why);
+	hk__unit_leave(gpu, &visit);
+	return status;
+}
+
 /* ---- calls of a rank, one after the other ---- */
 
 /* The stream of the call before may be gone: it is compared, and never used again. */

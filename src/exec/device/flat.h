@@ -19,7 +19,8 @@
  *	line	the same, for small messages: every word carries its own flag, so
  *		nothing is waited for but the data
  *	epoch	calls of a block so far; counted on the device, so that a graph
- *		can be replayed
+ *		can be replayed; its low half goes with flags and words, and is
+ *		never 0 (interp.h says what happens when it comes round)
  *
  * Everything here is read by the host and by the device, and has no pointers
  * inside: programs are copied as bytes.
@@ -91,7 +92,7 @@ struct hk__flat_program {
 struct hk__flat_mail {
 	uint64_t in, out;
 	uint64_t factor;		/* premulsum: an element, or fp32 */
-	uint64_t flag;			/* epoch << 32 | moves */
+	uint64_t flag;			/* epoch << 32 | moves; compared by difference */
 };
 
 /* A segment is a row of lots, one for each block. */

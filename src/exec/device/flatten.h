@@ -44,6 +44,9 @@ struct hk__flat_limits {
 };
 
 uint64_t hk__flat_segment_bytes(const struct hk__flat_limits *limits);
+uint64_t hk__flat_lot_bytes(const struct hk__flat_limits *limits); /* of one block */
+/* For tests: as so many calls, of all ranks, leave it. */
+void hk__flat_lot_after(uint64_t epoch, struct hk__flat_lot *lot_out);
 
 /*
  * Fills what follows from sizes, type and limits: the same on all ranks. type,

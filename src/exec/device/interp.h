@@ -136,6 +136,12 @@ DEV void flat_publish(uint32_t *word)
 	*(volatile uint32_t *)word = 1;
 }
 
+/* What was written before is seen by all before what is written next. */
+DEV void flat_fence(void)
+{
+	__threadfence_system();
+}
+
 DEV void flat_pause(void)
 {
 }
@@ -193,6 +199,11 @@ DEV bool flat_first(uint32_t *word)
 DEV void flat_publish(uint32_t *word)
 {
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+}
+
+DEV void flat_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 /* More blocks than cores, and none of them ever leaves its core by itself. */
@@ -356,7 +367,7 @@ DEV bool flat_wait(const struct flat_self *self, uint32_t rank, uint64_t moves)
 	bool far = self->call->mode & HK__FLAT_FAR;
 	uint32_t looks = 0;
 
-	while (flat_acquire(flag, far) < target) {
+	while ((int64_t)(flat_acquire(flag, far) - target) < 0) {
 		if (++looks % FLAT_LOOKS == 0 && flat_give_up(flat_waiter(self, rank), looks, &deadline))
 			return false;
 	}
@@ -419,6 +430,63 @@ DEV void flat_tell_all(const struct flat_self *self, const struct hk__flat_move 
 /* ---- the ends of a call ---- */
 
 /*
+ * Flags and words hold the low half of an epoch, which comes round after 2^32 calls.
+ * Three things keep what was written long ago from being taken for something new:
+ *
+ *	0	is no call's low half: it stands for words that were never written
+ *	flags	are compared by difference; each rank renews those it has at others
+ *		every FLAT_RENEW calls, so none is half a round behind
+ *	words	of lines are compared for equality; the last two calls of a round
+ *		zero them, each those of the other turn
+ */
+#define FLAT_RENEW (UINT32_C(1) << 30)
+
+DEV uint64_t flat_next(uint64_t epoch)
+{
+	epoch++;
+	return (uint32_t)epoch ? epoch : epoch + 1;
+}
+
+/*
+ * Before others are told that this call has begun here: until then nobody writes lines
+ * of the next turn, and what the call before wrote to them was read by this rank.
+ */
+DEV void flat_clear(const struct flat_self *self)
+{
+	uint64_t bytes = self->call->lines_bytes;
+	uint64_t *words = (uint64_t *)(void *)((char *)(self->lot + 1) + (~self->epoch & 1) * bytes);
+
+	for (uint64_t i = self->id; i < bytes / 8; i += self->nthreads)
+		flat_poke(&words[i], 0);
+	flat_fence();
+}
+
+/* The rank has ended the call before: as far as any flag of it can be. */
+DEV void flat_renew(const struct flat_self *self)
+{
+	for (uint32_t r = self->id; r < self->call->n; r += self->nthreads) {
+		if (r != self->call->rank)
+			flat_poke(&flat_lot(self, r)->mail[self->call->rank].flag,
+				  (self->epoch - 1) << 32 | UINT32_MAX);
+	}
+}
+
+/* At the start of a call, before anything else is written; rarely anything. */
+DEV void flat_keep(const struct flat_self *self)
+{
+	uint32_t low = (uint32_t)self->epoch;
+	bool clears = low >= UINT32_MAX - 1, renews = low % FLAT_RENEW == 1;
+
+	if (!clears && !renews)
+		return;
+	if (clears)
+		flat_clear(self);
+	if (renews)
+		flat_renew(self);
+	(void)flat_sync_or(false);
+}
+
+/*
  * Which call this is (epoch is set); to all, that the one before is over here: kernels
  * of a stream follow each other. Lines are used by turns, so who writes some waits
  * until the others have ended the call before the last.
@@ -451,7 +519,7 @@ DEV bool flat_wait_lines(const struct flat_self *self)
 /* What is read at first, all at once: nothing here waits for anything else. */
 DEV void flat_look(struct flat_self *self)
 {
-	self->epoch = self->lot->epoch + 1;
+	self->epoch = flat_next(self->lot->epoch);
 	self->broken = self->lot->broken;
 	self->seen = self->id < self->call->n ? flat_peek(&self->lot->done[self->id]) : 0;
 }
@@ -463,6 +531,7 @@ DEV bool flat_begin(const struct flat_self *self)
 	const uint32_t *ranks =
 		(const uint32_t *)(const void *)flat_part(self, self->program->mail);
 
+	flat_keep(self);
 	flat_announce(self);
 	if (self->id == 0) {
 		self->block->in[call->rank] = call->in;

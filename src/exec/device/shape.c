@@ -5,7 +5,7 @@
 #define GRAIN 16u /* elements: slices begin at multiples of so many */
 #define ROUND_UP(x, to) (((x) + (to)-1) / (to) * (to))
 
-static uint64_t lot_bytes(const struct hk__flat_limits *limits)
+uint64_t hk__flat_lot_bytes(const struct hk__flat_limits *limits)
 {
 	return ROUND_UP(sizeof(struct hk__flat_lot) + 2 * limits->lines_bytes + limits->rooms_bytes,
 			128);
@@ -13,7 +13,16 @@ static uint64_t lot_bytes(const struct hk__flat_limits *limits)
 
 uint64_t hk__flat_segment_bytes(const struct hk__flat_limits *limits)
 {
-	return limits->blocks * lot_bytes(limits);
+	return limits->blocks * hk__flat_lot_bytes(limits);
+}
+
+void hk__flat_lot_after(uint64_t epoch, struct hk__flat_lot *lot_out)
+{
+	*lot_out = (struct hk__flat_lot){ .epoch = epoch };
+	for (uint32_t r = 0; r < HK__FLAT_RANKS; r++) {
+		lot_out->mail[r].flag = epoch << 32 | UINT32_MAX;
+		lot_out->done[r] = epoch ? epoch - 1 : 0;
+	}
 }
 
 static uint64_t longest_of(const struct hk_plan *plan, const struct hk_sizes *sizes)
@@ -77,7 +86,7 @@ enum hk_status hk__flat_shape(const struct hk__flat *flat, const struct hk_plan 
 	call->room_bytes = ROUND_UP(call->piece * widest + 32, 128);
 	call->line_bytes = line_bytes(call->piece, widest);
 	call->lines_bytes = limits->lines_bytes;
-	call->lot_bytes = lot_bytes(limits);
+	call->lot_bytes = hk__flat_lot_bytes(limits);
 	if (nslices > UINT32_MAX / 2 / flat->programs[0]->stride)
 		return HK_ELIMIT;
 	call->nslices = (uint32_t)nslices;
