@@ -6,6 +6,7 @@
  * (resolv.conf(5)) and no way to be told another.
  */
 #include "boot/conn.h"
+#include "base/fork.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -116,7 +117,8 @@ struct hk__place hk__place_any(sa_family_t family)
 enum hk_status hk__place_listen(struct hk__place *place, int *fd_out)
 {
 	static const int yes = 1, no = 0;
-	int fd = socket(place->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = hk__fd_open(
+		socket(place->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	int error;
 
 	if (fd < 0)
@@ -137,7 +139,7 @@ enum hk_status hk__place_listen(struct hk__place *place, int *fd_out)
 
 err_socket:
 	error = errno;
-	close(fd);
+	hk__fd_close(fd);
 	errno = error;
 	return HK_EIO;
 }
@@ -225,13 +227,13 @@ static void ports_make(const struct hk__boot_spec *spec, struct hk__places *plac
 static bool place_outward(struct hk__place *place_out)
 {
 	struct sockaddr_in out = { .sin_family = AF_INET, .sin_port = htons(9) };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = hk__fd_open(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
 	out.sin_addr.s_addr = htonl(0xc6336401u); /* 198.51.100.1: nobody's */
 	bool found = fd >= 0 && connect(fd, (const struct sockaddr *)&out, sizeof(out)) == 0 &&
 		     hk__place_of(fd, place_out) == HK_OK;
 	if (fd >= 0)
-		close(fd);
+		hk__fd_close(fd);
 	return found && !hk__place_is_loopback(place_out);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conn.c - connecting, proving, reading and writing; nothing waits without an end. */
 #include "boot/conn.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -145,7 +146,8 @@ static enum hk_status line_connected(int fd, uint64_t deadline_ns)
 
 enum hk_status hk__line_connect(const struct hk__place *place, uint64_t deadline_ns, int *fd_out)
 {
-	int fd = socket(place->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = hk__fd_open(
+		socket(place->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	enum hk_status status = HK_OK;
 
 	if (fd < 0)
@@ -160,7 +162,7 @@ enum hk_status hk__line_connect(const struct hk__place *place, uint64_t deadline
 	if (status != HK_OK) {
 		int error = errno;
 
-		close(fd);
+		hk__fd_close(fd);
 		errno = error;
 		return status;
 	}

@@ -10,6 +10,7 @@
  * place is there once.
  */
 #include "boot/meet.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static enum hk_status follow_listen(struct follow *follow)
 	struct hk__place here;
 
 	if (follow->listen_fd >= 0)
-		close(follow->listen_fd);
+		hk__fd_close(follow->listen_fd);
 	follow->listen_fd = -1;
 	if (hk__place_of(follow->fd, &here) != HK_OK)
 		return hk__why(follow->why, HK_EIO, "%s: the connection to rank 0 has no address",
@@ -50,7 +51,7 @@ static enum hk_status follow_listen(struct follow *follow)
 static void follow_hang_up(struct follow *follow)
 {
 	if (follow->fd >= 0)
-		close(follow->fd);
+		hk__fd_close(follow->fd);
 	follow->fd = -1;
 }
 
@@ -316,7 +317,7 @@ enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadli
 		memcpy(run_out, table.run, HK__RUN_BYTES);
 		boot->listen_fd = follow.listen_fd;
 	} else if (follow.listen_fd >= 0) {
-		close(follow.listen_fd);
+		hk__fd_close(follow.listen_fd);
 	}
 	return status;
 }

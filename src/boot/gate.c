@@ -7,6 +7,7 @@
  * own few bytes (greeting, then verdict), then the message it is told.
  */
 #include "boot/gate.h"
+#include "base/fork.h"
 #include "net/stranger.h"
 
 #include <errno.h>
@@ -82,7 +83,7 @@ static void visitor_close(struct hk__gate *gate, struct visitor *visitor)
 {
 	if (!visitor->proved)
 		gate->nstrangers--;
-	close(visitor->fd);
+	hk__fd_close(visitor->fd);
 	memset(visitor, 0, sizeof(*visitor));
 	visitor->fd = -1;
 	visitor->next_free = gate->free;
@@ -118,7 +119,7 @@ enum hk_status hk__gate_create(const struct hk__gate_spec *spec, struct hk__gate
 	}
 	status = HK_EIO;
 	gate->expiry_ns = UINT64_MAX;
-	gate->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	gate->epoll_fd = hk__fd_open(epoll_create1(EPOLL_CLOEXEC));
 	if (gate->epoll_fd < 0)
 		goto err_visitors;
 	if (!gate_watch(gate, EPOLL_CTL_ADD, spec->listen_fd, EPOLLIN, HK_NONE))
@@ -128,7 +129,7 @@ enum hk_status hk__gate_create(const struct hk__gate_spec *spec, struct hk__gate
 	return HK_OK;
 
 err_epoll:
-	close(gate->epoll_fd);
+	hk__fd_close(gate->epoll_fd);
 err_visitors:
 	hk__mem_free(spec->alloc, gate->visitors, gate->nvisitors, sizeof(struct visitor));
 err_gate:
@@ -143,8 +144,8 @@ void hk__gate_destroy(struct hk__gate *gate)
 	hk__strangers_end(&gate->turned_away, gate->spec.who);
 	for (uint32_t i = 0; i < gate->nvisitors; i++)
 		if (gate->visitors[i].fd >= 0)
-			close(gate->visitors[i].fd);
-	close(gate->epoll_fd);
+			hk__fd_close(gate->visitors[i].fd);
+	hk__fd_close(gate->epoll_fd);
 	const struct hk_alloc *alloc = gate->spec.alloc;
 	hk__mem_free(alloc, gate->visitors, gate->nvisitors, sizeof(struct visitor));
 	hk__mem_free(alloc, gate, 1, sizeof(*gate));
@@ -284,8 +285,8 @@ static enum hk_status gate_accept(struct hk__gate *gate)
 	while (gate->nstrangers < STRANGERS_MAX && gate->free != HK_NONE) {
 		struct sockaddr_storage addr = { 0 };
 		socklen_t len = sizeof(addr);
-		int fd = accept4(gate->spec.listen_fd, (struct sockaddr *)&addr, &len,
-				 SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = hk__fd_open(accept4(gate->spec.listen_fd, (struct sockaddr *)&addr, &len,
+					     SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 		if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			break;
@@ -299,7 +300,7 @@ static enum hk_status gate_accept(struct hk__gate *gate)
 			gate->strangers++;
 			hk__stranger_note(&gate->turned_away, &origin, gate->spec.who,
 					  "it is of another user");
-			close(fd);
+			hk__fd_close(fd);
 			continue;
 		}
 		stranger_begin(gate, fd, &origin);

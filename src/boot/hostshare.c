@@ -9,6 +9,7 @@
  * for those who sleep on descriptors of both.
  */
 #include "boot/gate.h"
+#include "base/fork.h"
 #include "boot/meet.h"
 #include "net/shm/shm.h"
 
@@ -95,7 +96,7 @@ static enum hk_status fds_make(struct share *share)
 			       share->boot->rank, bytes, share->boot->nlocal,
 			       status == HK_EINVAL ? "too few" : strerrordesc_np(errno));
 	for (uint32_t i = 1; i < share->nfds; i++) {
-		share->fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		share->fds[i] = hk__fd_open(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 		if (share->fds[i] < 0)
 			return hk__why(share->why, HK_EIO, "rank %u cannot make a bell: %s%s",
 				       share->boot->rank, strerrordesc_np(errno),
@@ -107,7 +108,7 @@ static enum hk_status fds_make(struct share *share)
 static enum hk_status share_listen(const struct share *share, int *fd_out)
 {
 	struct hk__place place = share_place(share->boot);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = hk__fd_open(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 
 	if (fd >= 0 && bind(fd, (const struct sockaddr *)&place.addr, place.len) == 0 &&
 	    listen(fd, 4096) == 0) {
@@ -116,7 +117,7 @@ static enum hk_status share_listen(const struct share *share, int *fd_out)
 	}
 	int error = errno;
 	if (fd >= 0)
-		close(fd);
+		hk__fd_close(fd);
 	return hk__why(share->why, HK_EIO, "rank %u cannot meet the ranks of its host: %s",
 		       share->boot->rank, strerrordesc_np(error));
 }
@@ -262,13 +263,13 @@ static enum hk_status share_lead(struct share *share)
 	else
 		(void)hk__why(share->why, status, "rank %u cannot wait for the ranks of its host",
 			      share->boot->rank);
-	close(listen_fd);
+	hk__fd_close(listen_fd);
 	return status;
 }
 
 /* ---- the others ---- */
 
-/* What came along with bytes; what does not fit is closed. */
+/* What came along with bytes, while forks are held; what does not fit is closed. */
 static bool fds_keep(struct share *share, struct msghdr *message, uint32_t *have)
 {
 	bool fits = !(message->msg_flags & MSG_CTRUNC);
@@ -283,9 +284,10 @@ static bool fds_keep(struct share *share, struct msghdr *message, uint32_t *have
 
 			memcpy(&fd, CMSG_DATA(head) + i * sizeof(int), sizeof(fd));
 			if (*have < share->nfds) {
-				share->fds[(*have)++] = fd;
+				share->fds[*have] = hk__fd_note(fd);
+				fits &= share->fds[(*have)++] >= 0;
 			} else {
-				close(fd);
+				(void)close(fd);
 				fits = false;
 			}
 		}
@@ -306,12 +308,15 @@ static enum hk_status fds_read(struct share *share, int fd, uint32_t *bytes, uin
 				  .msg_iovlen = 1,
 				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
-	ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
 
+	hk__fork_hold();
+	ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	bool fits = got < 0 || fds_keep(share, &message, have);
+	hk__fork_release();
 	if (got < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? HK_INPROGRESS
 										 : HK_EPEER;
-	if (!fds_keep(share, &message, have))
+	if (!fits)
 		return HK_EIO;
 	*bytes += (uint32_t)got;
 	return got ? HK_OK : HK_EPEER;
@@ -368,7 +373,7 @@ static enum hk_status share_ask(struct share *share, const struct hk__place *pla
 		status = fds_take(share, fd);
 	else if (status == HK_EPEER)
 		status = HK_INPROGRESS; /* one that was too slow may come again */
-	close(fd);
+	hk__fd_close(fd);
 	return status;
 }
 
@@ -439,7 +444,7 @@ enum hk_status hk__hostshare(const struct hk__boot_spec *spec, uint64_t deadline
 		status = share_keep(&share);
 	for (uint32_t i = 0; status != HK_OK && i < share.nfds; i++)
 		if (share.fds[i] >= 0)
-			close(share.fds[i]);
+			hk__fd_close(share.fds[i]);
 	hk__mem_free(boot->alloc, share.fds, share.nfds, sizeof(int));
 	return status;
 }

@@ -11,6 +11,7 @@
  * at a start: it stays in line, and comes again.
  */
 #include "boot/gate.h"
+#include "base/fork.h"
 #include "boot/meet.h"
 
 #include <errno.h>
@@ -591,7 +592,7 @@ static void lead_finish(struct lead *lead)
 {
 	hk__gate_destroy(lead->gate);
 	if (lead->gate_fd >= 0)
-		close(lead->gate_fd);
+		hk__fd_close(lead->gate_fd);
 	hk__mem_free(lead->alloc, lead->bytes, lead->bytes_len, 1);
 	hk__mem_free(lead->alloc, lead->ranks, lead->room, sizeof(uint32_t));
 	hk__mem_free(lead->alloc, lead->guests, lead->spec->n, sizeof(uint32_t));

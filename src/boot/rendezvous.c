@@ -7,6 +7,7 @@
  * of this run, which everything after the meeting is proved with.
  */
 #include "boot/meet.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <string.h>
@@ -179,12 +180,12 @@ void hk__boot_leave(struct hk__boot *boot)
 	if (boot->n == 0)
 		return;
 	if (boot->listen_fd >= 0)
-		close(boot->listen_fd);
+		hk__fd_close(boot->listen_fd);
 	if (boot->segment_fd >= 0)
-		close(boot->segment_fd);
+		hk__fd_close(boot->segment_fd);
 	for (uint32_t i = 0; boot->bells && i < boot->nlocal; i++)
 		if (boot->bells[i] >= 0)
-			close(boot->bells[i]);
+			hk__fd_close(boot->bells[i]);
 	hk__mem_free(boot->alloc, boot->bells, boot->nlocal, sizeof(int));
 	hk__mem_free(boot->alloc, boot->locals, boot->nlocal, sizeof(uint32_t));
 	hk__mem_free(boot->alloc, boot->peers, boot->n, sizeof(struct hk__boot_peer));

@@ -14,7 +14,7 @@ void hk__batch_note(struct hk_group *group, struct hk_request *request)
 
 enum hk_status hk_batch_begin(struct hk_group *group)
 {
-	if (!group)
+	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "a batch has begun already");
@@ -56,7 +56,7 @@ enum hk_status hk_batch_end(struct hk_group *group)
 	enum hk_status status = HK_OK;
 	struct hk_request *request, *waited = NULL;
 
-	if (!group)
+	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	if (!group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "no batch has begun");

@@ -256,7 +256,8 @@ enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll, uint64
 {
 	struct hk_request request = { .group = group, .coll = coll };
 
-	if (!group || !choice_out || coll >= HK_COLL_COUNT || !hk_type_size(type))
+	if (!group || hk__world_inherited(group->world) || !choice_out || coll >= HK_COLL_COUNT ||
+	    !hk_type_size(type))
 		return HK_EINVAL;
 	request.call.sizes.count = count;
 	request.call.type = type;

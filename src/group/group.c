@@ -508,7 +508,7 @@ static enum hk_status split_make(struct hk_group *group, struct seat *seats, uin
 enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t order,
 			      struct hk_group **group_out)
 {
-	if (!group || !group_out)
+	if (!group || !group_out || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	*group_out = NULL;
 	if (group->batching)
@@ -546,7 +546,7 @@ static void record_abandon_job(void *ctx)
 
 void hk_group_free(struct hk_group *group)
 {
-	if (!group)
+	if (!group || hk__world_inherited(group->world))
 		return;
 	hk__batch_drop(group);
 	hk__group_device_finish(group);
@@ -571,6 +571,9 @@ uint32_t hk_group_size(const struct hk_group *group)
 
 const char *hk_group_why(const struct hk_group *group)
 {
+	if (hk__world_inherited(group->world))
+		return "the group belongs to the process that forked this one: a child may make "
+		       "groups of its own, and use no other";
 	/* A failure is written once, before it shows. */
 	bool failed = hk__group_failed((struct hk_group *)group) != HK_OK;
 	return failed && !group->refused ? group->failure.text : group->why.text;
@@ -580,7 +583,7 @@ const char *hk_group_why(const struct hk_group *group)
 
 enum hk_status hk_mem_alloc(struct hk_group *group, size_t bytes, void **mem_out)
 {
-	if (!group || !mem_out)
+	if (!group || !mem_out || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	*mem_out = NULL;
 	struct hk__world *world = group->world;
@@ -600,7 +603,7 @@ void hk_mem_free(struct hk_group *group, void *mem)
 {
 	struct hk__world *world = group ? group->world : NULL;
 
-	if (!world || !mem)
+	if (!world || !mem || hk__world_inherited(world))
 		return;
 	hk__world_lock(world);
 	if (!world->shm)

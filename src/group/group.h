@@ -14,6 +14,7 @@
 #ifndef HK_GROUP_GROUP_H
 #define HK_GROUP_GROUP_H
 
+#include "base/fork.h"
 #include "exec/exec.h"
 #include "exec/wait.h"
 #include "group/failure/blame.h"
@@ -104,7 +105,14 @@ struct hk__world {
 	pthread_cond_t over;		/* some request, or job, is over */
 	struct hk__job *jobs;
 	enum hk__copies copies;
+	uint32_t depth;			/* hk__fork_depth of the process that made it */
 };
+
+/* A child of fork(2) has a copy of it, and may not touch what the copy points to. */
+static inline bool hk__world_inherited(const struct hk__world *world)
+{
+	return __builtin_expect(world->depth != hk__fork_depth, 0);
+}
 
 /* Something to be done by whoever touches nets. */
 struct hk__job {

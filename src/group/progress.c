@@ -48,6 +48,8 @@ static void queue_fail(struct hk_request **head, struct hk_request **tail, enum 
 
 enum hk_status hk__group_failed(struct hk_group *group)
 {
+	if (hk__world_inherited(group->world))
+		return HK_EINVAL;
 	hk__world_lock(group->world);
 	enum hk_status failed = group->failed;
 	hk__world_unlock(group->world);
@@ -594,7 +596,7 @@ static bool request_is_noted(struct hk_request *request)
 
 enum hk_status hk_request_wait(struct hk_request *request, uint64_t timeout_ns)
 {
-	if (!request)
+	if (!request || hk__world_inherited(request->group->world))
 		return HK_EINVAL;
 	if (request_is_noted(request))
 		return hk__group_refuse(request->group, HK_EINVAL,
@@ -607,7 +609,7 @@ enum hk_status hk_request_test(struct hk_request *request)
 	struct hk__world *world;
 	bool moved;
 
-	if (!request)
+	if (!request || hk__world_inherited(request->group->world))
 		return HK_EINVAL;
 	world = request->group->world;
 	hk__world_lock(world);
@@ -631,7 +633,7 @@ enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)
 	struct hk__world *world;
 	enum hk_status status;
 
-	if (!request || !fd_out)
+	if (!request || !fd_out || hk__world_inherited(request->group->world))
 		return HK_EINVAL;
 	world = request->group->world;
 	status = hk__world_start_thread(world);
@@ -639,7 +641,8 @@ enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)
 		return hk__group_refuse(request->group, status, "cannot start a progress thread");
 	hk__world_lock(world);
 	if (request->fd < 0) {
-		request->fd = eventfd(request->status != HK_INPROGRESS, EFD_CLOEXEC | EFD_NONBLOCK);
+		request->fd = hk__fd_open(
+			eventfd(request->status != HK_INPROGRESS, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (request->fd < 0)
 			status = hk__group_refuse(request->group, HK_EIO,
 						  "cannot make an eventfd: %s",
@@ -652,13 +655,13 @@ enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)
 
 void hk_request_free(struct hk_request *request)
 {
-	if (!request)
+	if (!request || hk__world_inherited(request->group->world))
 		return;
 	if (request_is_noted(request))
 		hk__batch_forget(request->group, request);
 	else
 		(void)hk__request_await(request, 0);
 	if (request->fd >= 0)
-		close(request->fd);
+		hk__fd_close(request->fd);
 	hk__mem_free(request->group->alloc, request, 1, sizeof(*request));
 }

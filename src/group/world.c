@@ -22,6 +22,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ThreadSanitizer leaves a program a hundredth of its addresses. */
@@ -90,7 +91,7 @@ void hk__world_unref(struct hk__world *world)
 	hk__mem_free(world->alloc, world->is_near, world->n, sizeof(bool));
 	hk__mem_free(world->alloc, world->node, world->n, sizeof(uint32_t));
 	if (world->commons && world->boot.listen_fd >= 0)
-		close(world->boot.listen_fd);
+		hk__fd_close(world->boot.listen_fd);
 	hk__boot_leave(&world->boot);
 	pthread_mutex_destroy(&world->lock);
 	pthread_cond_destroy(&world->over);
@@ -125,6 +126,12 @@ void hk__world_where(const struct hk__world *world, uint32_t rank, char *text_ou
 
 /* ---- what nets ask for ---- */
 
+/* Whether children have that memory. Where the system cannot say so they have it, unused. */
+static void forks_get(void *at, size_t bytes, int advice)
+{
+	(void)madvise(at, bytes, advice);
+}
+
 static void *world_segment(void *ctx, uint32_t rank)
 {
 	struct hk__world *world = ctx;
@@ -134,10 +141,12 @@ static void *world_segment(void *ctx, uint32_t rank)
 		return world->commons->memory + rank * world->segment_bytes;
 	if (!world->is_near[rank] || boot->segment_fd < 0)
 		return NULL;
-	if (!world->segments[rank] &&
-	    hk__shm_segment_map(boot->segment_fd, boot->peers[rank].local * world->segment_bytes,
+	if (world->segments[rank])
+		return world->segments[rank];
+	if (hk__shm_segment_map(boot->segment_fd, boot->peers[rank].local * world->segment_bytes,
 				world->segment_bytes, &world->segments[rank]) != HK_OK)
 		return NULL;
+	forks_get(world->segments[rank], world->segment_bytes, MADV_DONTFORK);
 	return world->segments[rank];
 }
 
@@ -177,8 +186,12 @@ static enum hk_status world_map_board(struct hk__world *world)
 		world->board = world->commons->memory + world->n * world->segment_bytes;
 		return HK_OK;
 	}
-	return hk__shm_segment_map(boot->segment_fd, boot->nlocal * world->segment_bytes,
-				   hk__shm_board_bytes(boot->nlocal), &world->board);
+	enum hk_status status =
+		hk__shm_segment_map(boot->segment_fd, boot->nlocal * world->segment_bytes,
+				    hk__shm_board_bytes(boot->nlocal), &world->board);
+	if (status == HK_OK)
+		forks_get(world->board, hk__shm_board_bytes(boot->nlocal), MADV_DONTFORK);
+	return status;
 }
 
 static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, struct hk_why *why)
@@ -203,9 +216,11 @@ static enum hk_status world_open_shm(struct hk__world *world, size_t heap_at, st
 	if (status != HK_OK)
 		return hk__why(why, status, "cannot open shared memory: %s; " HK__SHM_TAKES,
 			       hk_status_text(status), world->segment_bytes >> 30);
-	hk__heap_init(&world->heap, world->alloc,
-		      (char *)world_segment(world, world->rank) + heap_at,
-		      world->segment_bytes - heap_at - rings_bytes(world));
+	char *heap = (char *)world_segment(world, world->rank) + heap_at;
+	size_t heap_bytes = world->segment_bytes - heap_at - rings_bytes(world);
+	/* What a caller got from hk_mem_alloc, its children can read. */
+	forks_get(heap, heap_bytes, MADV_DOFORK);
+	hk__heap_init(&world->heap, world->alloc, heap, heap_bytes);
 	return HK_OK;
 }
 
@@ -316,11 +331,15 @@ static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank
 {
 	struct hk__world *world = hk__mem_zalloc(alloc, 1, sizeof(*world));
 
+	hk__fork_watch();
 	if (!world)
 		return NULL;
-	*world = (struct hk__world){
-		.alloc = alloc, .rank = rank, .n = n, .refs = 1, .next_context = 1
-	};
+	*world = (struct hk__world){ .alloc = alloc,
+				     .rank = rank,
+				     .n = n,
+				     .refs = 1,
+				     .next_context = 1,
+				     .depth = hk__fork_depth };
 	world->boot.listen_fd = world->boot.segment_fd = -1;
 	pthread_condattr_t attr;
 	pthread_mutex_init(&world->lock, NULL);
@@ -428,8 +447,10 @@ static enum hk_status commons_create(const struct hk_alloc *alloc, uint32_t n,
 	if (status == HK_OK)
 		status = hk__shm_segment_map(fd, 0, commons_bytes(commons), &memory);
 	commons->memory = memory;
+	if (status == HK_OK)
+		forks_get(memory, commons_bytes(commons), MADV_DONTFORK);
 	if (fd >= 0)
-		close(fd);
+		hk__fd_close(fd);
 	if (status != HK_OK) {
 		commons_unref(commons);
 		return status;

@@ -12,6 +12,7 @@
  */
 #include "net/shm/shm.h"
 #include "net/tcp/tcp.h"
+#include "net/keep.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -250,8 +251,9 @@ static void set_up(void)
 
 		MUST(hk__shm_segment_create(SEGMENT, &fd) == HK_OK);
 		MUST(hk__shm_segment_map(fd, 0, SEGMENT, &segments[r]) == HK_OK);
-		close(fd);
+		hk__fd_close(fd);
 		MUST(hk__tcp_listen((struct sockaddr *)&any, sizeof(any), &listeners[r]) == HK_OK);
+		listeners[r] = fd_keep(listeners[r]);
 		MUST(getsockname(listeners[r], (struct sockaddr *)&addresses[r], &len) == 0);
 	}
 }

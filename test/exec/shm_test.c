@@ -6,6 +6,7 @@
  */
 #include "exec/program.h"
 #include "exec/wait.h"
+#include "base/fork.h"
 #include "harness.h"
 #include "naive/defn.h"
 #include "naive/each.h"
@@ -39,7 +40,7 @@ static void world_open(struct world *world, uint32_t n)
 
 		CHECK_EQ(hk__shm_segment_create(SEGMENT_BYTES, &fd), HK_OK);
 		CHECK_EQ(hk__shm_segment_map(fd, 0, SEGMENT_BYTES, &world->segments[r]), HK_OK);
-		close(fd);
+		hk__fd_close(fd);
 	}
 }
 

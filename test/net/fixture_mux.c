@@ -9,6 +9,7 @@
 #include "net/mux/mux.h"
 #include "net/shm/shm.h"
 #include "net/tcp/tcp.h"
+#include "net/keep.h"
 
 #include <netinet/in.h>
 #include <sys/eventfd.h>
@@ -62,6 +63,7 @@ static void host_prepare(uint32_t host)
 	size_t board_bytes = hk__shm_board_bytes(host_size(host));
 
 	CHECK_EQ(hk__shm_segment_create(segments_bytes + board_bytes, &memory_fds[host]), HK_OK);
+	memory_fds[host] = fd_keep(memory_fds[host]);
 	CHECK_EQ(hk__shm_segment_map(memory_fds[host], segments_bytes, board_bytes, &boards[host]),
 		 HK_OK);
 }
@@ -78,6 +80,7 @@ static void rank_prepare(uint32_t r)
 	bells[r] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	CHECK(bells[r] >= 0);
 	CHECK_EQ(hk__tcp_listen((struct sockaddr *)&any, sizeof(any), &listen_fds[r]), HK_OK);
+	listen_fds[r] = fd_keep(listen_fds[r]);
 	CHECK_EQ(getsockname(listen_fds[r], (struct sockaddr *)&addresses[r], &len), 0);
 	used[r] = HEAP_AT;
 	seated[r] = r;

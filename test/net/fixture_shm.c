@@ -4,6 +4,7 @@
 
 #include "harness.h"
 #include "net/shm/shm.h"
+#include "net/keep.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ void fixture_prepare(uint32_t n)
 
 	nranks = n;
 	CHECK_EQ(hk__shm_segment_create(n * BYTES + board_bytes, &memory_fd), HK_OK);
+	memory_fd = fd_keep(memory_fd);
 	CHECK_EQ(hk__shm_segment_map(memory_fd, n * BYTES, board_bytes, &board), HK_OK);
 	for (uint32_t r = 0; r < n; r++) {
 		CHECK_EQ(hk__shm_segment_map(memory_fd, r * BYTES, BYTES, &segments[r]), HK_OK);

@@ -4,6 +4,7 @@
 
 #include "harness.h"
 #include "net/tcp/tcp.h"
+#include "net/keep.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -53,6 +54,7 @@ void fixture_prepare(uint32_t n)
 
 		CHECK_EQ(hk__tcp_listen((struct sockaddr *)&any, sizeof(any), &listen_fds[r]),
 			 HK_OK);
+		listen_fds[r] = fd_keep(listen_fds[r]);
 		CHECK_EQ(getsockname(listen_fds[r], (struct sockaddr *)&addresses[r], &len), 0);
 	}
 	if (!once)

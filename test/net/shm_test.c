@@ -5,6 +5,7 @@
  */
 #include "harness.h"
 #include "net/shm/shm.h"
+#include "net/keep.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -39,7 +40,7 @@ static void open_both(struct hk_net *nets[2])
 
 		CHECK_EQ(hk__shm_segment_create(BYTES, &fd), HK_OK);
 		CHECK_EQ(hk__shm_segment_map(fd, 0, BYTES, &segments[r]), HK_OK);
-		close(fd);
+		hk__fd_close(fd);
 	}
 	for (uint32_t r = 0; r < 2; r++)
 		nets[r] = open_net(r);
@@ -135,6 +136,7 @@ static void *board;
 static void prepare_board(void)
 {
 	CHECK_EQ(hk__shm_segment_create(2 * BYTES + hk__shm_board_bytes(2), &memory_fd), HK_OK);
+	memory_fd = fd_keep(memory_fd);
 	CHECK_EQ(hk__shm_segment_map(memory_fd, 2 * BYTES, hk__shm_board_bytes(2), &board), HK_OK);
 	for (uint32_t r = 0; r < 2; r++)
 		CHECK_EQ(hk__shm_segment_map(memory_fd, r * BYTES, BYTES, &segments[r]), HK_OK);

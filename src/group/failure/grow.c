@@ -313,7 +313,7 @@ enum hk_status hk_group_grow(struct hk_group *group, uint32_t nranks,
 	struct grow grow = { .group = group, .opts = HK_GROW_OPTS_INIT };
 	struct hk_why why = { "" };
 
-	if (!group || !group_out)
+	if (!group || !group_out || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	*group_out = NULL;
 	if (given && hk__opts_copy(&grow.opts, sizeof(grow.opts), given) != HK_OK)

@@ -21,7 +21,7 @@ static void revoke_job(void *ctx)
 
 enum hk_status hk_group_revoke(struct hk_group *group)
 {
-	if (!group)
+	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	hk__batch_drop(group);
 	hk__world_run(group->world, revoke_job, group);
@@ -127,7 +127,7 @@ enum hk_status hk_group_agree(struct hk_group *group, uint64_t *value, const str
 {
 	struct agreement agreement;
 
-	if (!group)
+	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	enum hk_status status = agree(group, value ? *value : 0, opts, &agreement);
 	if (status != HK_OK)
@@ -181,7 +181,7 @@ enum hk_status hk_group_shrink(struct hk_group *group, const struct hk_opts *opt
 {
 	struct agreement agreement;
 
-	if (!group || !group_out)
+	if (!group || !group_out || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	*group_out = NULL;
 	/* The least of complements: above all contexts that any of them has used. */
@@ -220,6 +220,7 @@ uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32
 {
 	struct lost lost = { group, ranks_out, ranks_out ? room : 0, 0 };
 
-	hk__world_run(group->world, lost_job, &lost);
+	if (!hk__world_inherited(group->world))
+		hk__world_run(group->world, lost_job, &lost);
 	return lost.count;
 }

@@ -4,6 +4,7 @@
  * Nothing here can fail a caller: without memory or a descriptor there is no
  * recorder, and without a row a group has no record.
  */
+#include "base/fork.h"
 #include "boot/conn.h"
 #include "group/record/record_write.h"
 
@@ -28,7 +29,7 @@
 /* Of a fixed size, which nobody changes, and which nobody else writes to. */
 static bool recorder_map(struct hk__recorder *recorder)
 {
-	recorder->fd = memfd_create(HK_RECORD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	recorder->fd = hk__fd_open(memfd_create(HK_RECORD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (recorder->fd < 0)
 		return false;
 	if (fchmod(recorder->fd, 0600) != 0 || ftruncate(recorder->fd, (off_t)recorder->bytes) != 0)
@@ -37,6 +38,7 @@ static bool recorder_map(struct hk__recorder *recorder)
 	if (at == MAP_FAILED)
 		return false;
 	recorder->at = at;
+	(void)madvise(at, recorder->bytes, MADV_DONTFORK); /* a child has nothing to record */
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	/* Systems before 5.1 do not know the last one. */
 	if (fcntl(recorder->fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0)
@@ -146,7 +148,7 @@ void hk__recorder_destroy(struct hk__recorder *recorder)
 	if (recorder->at)
 		munmap(recorder->at, recorder->bytes);
 	if (recorder->fd >= 0)
-		close(recorder->fd);
+		hk__fd_close(recorder->fd);
 	hk__mem_free(recorder->alloc, recorder, 1, sizeof(*recorder));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm.c - the net in shared memory: segments, waking and sleeping. */
 #include "net/shm/segment.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -16,13 +17,13 @@ enum hk_status hk__shm_segment_create(size_t bytes, int *fd_out)
 {
 	if (bytes < sizeof(struct shm_header))
 		return HK_EINVAL;
-	int fd = memfd_create("hocket", MFD_CLOEXEC);
+	int fd = hk__fd_open(memfd_create("hocket", MFD_CLOEXEC));
 	if (fd < 0)
 		return HK_EIO;
 	while (ftruncate(fd, (off_t)bytes) != 0) {
 		if (errno == EINTR)
 			continue;
-		close(fd);
+		hk__fd_close(fd);
 		return HK_EIO;
 	}
 	*fd_out = fd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* addr.c - addresses and sockets. */
 #include "net/tcp/link.h"
+#include "base/fork.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -184,7 +185,7 @@ static bool connect_from(const struct tcp *tcp, int fd, int family)
 int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *done_out)
 {
 	int family = link->addr.ss_family;
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = hk__fd_open(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return -1;
@@ -198,7 +199,7 @@ int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *do
 			return fd;
 	}
 	int error = errno;
-	close(fd);
+	hk__fd_close(fd);
 	errno = error;
 	return -1;
 }
@@ -206,14 +207,15 @@ int hk__tcp_connect(const struct tcp *tcp, const struct tcp_link *link, bool *do
 enum hk_status hk__tcp_listen(const struct sockaddr *addr, socklen_t len, int *fd_out)
 {
 	static const int one = 1;
-	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd =
+		hk__fd_open(socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return HK_EIO;
 	/* A job that starts again where one has just ended. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, addr, len) != 0 || listen(fd, TCP_BACKLOG) != 0) {
-		close(fd);
+		hk__fd_close(fd);
 		return HK_EIO;
 	}
 	*fd_out = fd;

@@ -8,6 +8,7 @@
  * connected tries again for a while.
  */
 #include "net/tcp/link.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,7 +118,7 @@ static void greet_end(struct tcp *tcp, struct tcp_greet *greet, bool keep)
 	struct tcp_greet **at = &tcp->greets;
 
 	if (!keep) {
-		close(greet->fd);
+		hk__fd_close(greet->fd);
 		hk__seal_destroy(greet->seal);
 	}
 	explicit_bzero(greet->auth.key, sizeof(greet->auth.key));
@@ -273,7 +274,7 @@ enum hk_status hk__tcp_greet_connect(struct tcp_link *link)
 	}
 	enum hk_status status = greet_start(tcp, fd, GREET_CONNECT, &greet);
 	if (status != HK_OK) {
-		close(fd);
+		hk__fd_close(fd);
 		return status;
 	}
 	greet->link = link;
@@ -340,8 +341,8 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 		struct sockaddr_storage addr = { 0 };
 		socklen_t len = sizeof(addr);
 
-		int fd = accept4(tcp->listen_fd, (struct sockaddr *)&addr, &len,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = hk__fd_open(accept4(tcp->listen_fd, (struct sockaddr *)&addr, &len,
+					     SOCK_NONBLOCK | SOCK_CLOEXEC));
 		if (fd < 0 &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
 			/* Looked at again in a while: to be told now would not help. */
@@ -358,7 +359,7 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 		hk__tcp_tune(tcp, fd);
 		greet_make_room(tcp);
 		if (greet_accepted(tcp, fd, &addr) != HK_OK)
-			close(fd);
+			hk__fd_close(fd);
 	}
 }
 

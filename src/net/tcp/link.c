@@ -8,6 +8,7 @@
  * written next, or when there are enough of them, or before this rank sleeps.
  */
 #include "net/tcp/link.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -191,7 +192,7 @@ static void link_close(struct tcp_link *link)
 	links_remove(&link->tcp->up, link);
 	link_unblock(link);
 	if (link->fd >= 0)
-		close(link->fd);
+		hk__fd_close(link->fd);
 	link->fd = -1;
 	hk__seal_destroy(link->seal);
 	link->seal = NULL;

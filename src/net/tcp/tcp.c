@@ -8,6 +8,7 @@
  * triggered: what is left unread keeps nobody asleep.
  */
 #include "net/tcp/link.h"
+#include "base/fork.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -238,11 +239,11 @@ static void tcp_free(struct tcp *tcp)
 	hk__mem_free(alloc, tcp->notes, TCP_NOTES, sizeof(*tcp->notes));
 	hk__mem_free(alloc, tcp->peers, tcp->base.n, sizeof(struct tcp_peer *));
 	if (tcp->epoll_fd >= 0)
-		close(tcp->epoll_fd);
+		hk__fd_close(tcp->epoll_fd);
 	if (tcp->timer_fd >= 0)
-		close(tcp->timer_fd);
+		hk__fd_close(tcp->timer_fd);
 	if (tcp->kick_fd >= 0)
-		close(tcp->kick_fd);
+		hk__fd_close(tcp->kick_fd);
 	explicit_bzero(&tcp->spec.key, sizeof(tcp->spec.key));
 	hk__mem_free(alloc, tcp, 1, sizeof(*tcp));
 }
@@ -255,7 +256,7 @@ static void tcp_close(struct hk_net *net)
 	tcp_linger(tcp);
 	hk__tcp_greet_end_all(tcp);
 	hk__tcp_peers_free(tcp);
-	close(tcp->listen_fd);
+	hk__fd_close(tcp->listen_fd);
 	tcp_free(tcp);
 }
 
@@ -286,9 +287,9 @@ static enum hk_status tcp_set_up(struct tcp *tcp)
 	tcp->peers = hk__mem_zalloc(tcp->alloc, tcp->base.n, sizeof(struct tcp_peer *));
 	if (!tcp->peers)
 		return HK_ENOMEM;
-	tcp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	tcp->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	tcp->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	tcp->epoll_fd = hk__fd_open(epoll_create1(EPOLL_CLOEXEC));
+	tcp->timer_fd = hk__fd_open(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+	tcp->kick_fd = hk__fd_open(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (tcp->epoll_fd < 0 || tcp->timer_fd < 0 || tcp->kick_fd < 0)
 		return HK_EIO;
 	enum hk_status status = tcp->spec.iface ? hk__tcp_iface(tcp->spec.iface, tcp->from) : HK_OK;
