@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank.c - a rank that goes on: `rank SEED TIMEOUT_MS [check] [progress] [mem]`.
+ * rank.c - a rank that goes on: `rank SEED TIMEOUT_MS [check] [progress] [mem] [fork]`.
  *
  * It does operations at random (work.h) until its standard input ends, on all
  * ranks. Where one fails it agrees with those who are left, makes a group of them,
  * and goes on with that. It says what happens, a line each, with the time in
  * nanoseconds since the machine started:
  *
+ *	forked TIME PID PID | children, which live until standard input ends
  *	up TIME
  *	failed TIME STATUS MEMBERS | what hk_group_why says
  *	healed TIME MEMBERS
@@ -25,6 +26,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,6 +263,30 @@ static bool life_round(struct life *life, bool *wrong)
 	return !all;
 }
 
+/* ---- children ---- */
+
+/* As a data loader's: it has nothing to do with the group, and outlives its parent. */
+static pid_t child_start(void)
+{
+	struct pollfd input = { .fd = STDIN_FILENO };
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	close(STDOUT_FILENO);
+	alarm(600); /* whatever becomes of the driver */
+	while (poll(&input, 1, -1) < 0 || !(input.revents & POLLHUP)) {
+	}
+	_exit(0);
+}
+
+static void children_start(void)
+{
+	pid_t first = child_start(), second = child_start();
+
+	say("forked", "%d %d", (int)first, (int)second);
+}
+
 /* ---- a life ---- */
 
 static void life_end(struct life *life)
@@ -272,7 +298,7 @@ static void life_end(struct life *life)
 	}
 }
 
-static bool life_lead(struct life *life, bool mem)
+static bool life_lead(struct life *life, bool mem, bool forks)
 {
 	struct hk_group *root = life->work.group;
 	bool wrong = false;
@@ -288,6 +314,8 @@ static bool life_lead(struct life *life, bool mem)
 	life->work.in = in;
 	life->work.out = out;
 	enum hk_status status = in && out ? life_meet(life) : HK_ENOMEM;
+	if (status == HK_OK && forks)
+		children_start();
 	if (status == HK_OK)
 		say("up", "%s", members_text(life));
 	if (status == HK_OK || life_heal(life, status))
@@ -340,6 +368,7 @@ int main(int argc, char **argv)
 	opts.check = has(argc, argv, "check");
 	opts.progress = has(argc, argv, "progress");
 	opts.alloc = &count_alloc;
+	(void)signal(SIGCHLD, SIG_IGN); /* children need not be waited for */
 	thread_once();
 	int fds = folder_count("/proc/self/fd"), tasks = folder_count("/proc/self/task");
 	call_begin(&life);
@@ -352,7 +381,7 @@ int main(int argc, char **argv)
 		life.first = life.work.rank;
 		for (uint32_t r = 0; r < life.work.n; r++)
 			life.members[r] = r;
-		if (!life_lead(&life, has(argc, argv, "mem")))
+		if (!life_lead(&life, has(argc, argv, "mem"), has(argc, argv, "fork")))
 			return 1;
 		life_end(&life);
 	}
