@@ -14,7 +14,7 @@ SECONDS ?= 600
 SOURCES = $(shell find src cli compat test fuzz bench examples -name '*.c')
 
 # $(call configure,PRESET), $(call build,PRESET), $(call check,PRESET)
-configure = cmake --preset $(1) --log-level=WARNING >/dev/null
+configure = cmake --preset $(1) --log-level=NOTICE >/dev/null
 build = env -u MAKEFLAGS -u MAKELEVEL cmake --build --preset $(1) -j $(JOBS)
 check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
 
