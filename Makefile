@@ -76,7 +76,7 @@ format-check: ## what clang-format would change
 	@clang-format --dry-run --Werror $(SOURCES)
 
 mutants: ## breaks every plan in every way and prints what was refused
-	@scripts/setup test
+	@scripts/setup build
 	@$(call configure,default)
 	@$(call build,default) --target prop_mutation
 	@build/test/prop_mutation
@@ -108,7 +108,7 @@ RANKS ?= full
 
 test-matrix: ## every collective x algorithm x type x operation x RANKS x transport; UNDER=asan, tsan
 	$(if $(MATRIX_$(UNDER)),,$(error UNDER=$(UNDER): asan or tsan, or leave it out))
-	@scripts/setup test
+	@scripts/setup build
 	@$(call configure,$(UNDER))
 	@$(call build,$(UNDER)) --target group_matrix
 	@for whole in $(MATRIX_$(UNDER)); do \
@@ -116,20 +116,20 @@ test-matrix: ## every collective x algorithm x type x operation x RANKS x transp
 	done
 
 test-inject: ## every allocation and every system call fails once, in turn; an hour
-	@scripts/setup test
+	@scripts/setup build
 	@$(call configure,default)
 	@$(call build,default) --target inject_memory inject_calls
 	@HK_TEST_INJECT=full build/test/inject_memory
 	@HK_TEST_INJECT=full build/test/inject_calls
 
 test-sim: ## folded against full simulations up to 1,024 ranks; 10 minutes
-	@scripts/setup test
+	@scripts/setup build
 	@$(call configure,default)
 	@$(call build,default) --target sim_fold
 	@HK_TEST_SLOW=1 build/test/sim_fold
 
 soak: ## random faults in virtual time; SEED=... RUNS=... SECONDS=600, WHOLE=1: all kills too
-	@scripts/setup test
+	@scripts/setup build
 	@$(call configure,default)
 	@$(call build,default) --target swarm_swarm swarm_kill swarm_recover swarm_hook
 	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(or $(RUNS),0) $(SECONDS)
@@ -142,7 +142,7 @@ test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... 
 		$(if $(DOCS),--docs docs/RELIABILITY.md)
 
 test-gpu: ## collectives on device memory; needs a GPU and nvcc
-	@scripts/setup test
+	@scripts/setup build
 	@$(call configure,default)
 	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver
 	@test/gpu/run build
