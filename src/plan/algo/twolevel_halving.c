@@ -5,9 +5,13 @@
  * N - 1 messages in a row, a butterfly log2 N; it sends as much, in messages that
  * halve from level to level.
  *
- * Each level of a butterfly is a lane of its own, as the stages in the node are:
- * the slices of a large operation follow each other through the levels, and the
- * way across is waited for once, not once for every slice.
+ * The stages are the sums in the node, the levels of the butterfly and the gather
+ * in the node. Each has two lanes, one that sends and one that receives. So the
+ * slices of a large operation follow each other through the stages, and a slice is
+ * sent while the one before is still awaited, as far as slots go. In one lane, a
+ * stage has one slice on its way at most; then a link is idle whenever all stages
+ * that cross it happen to wait, and how often they do is a matter of how their
+ * periods fall together: times that jump by several percent with size and delays.
  *
  * A node adds each part at one rank only, so the order of its sums is free: each
  * rank begins with its own and goes on with the devices before it. All devices
@@ -26,14 +30,14 @@ static uint32_t devices(const struct hk_plan *plan)
 	return plan->n / plan->nodes;
 }
 
-/* ---- lanes: the node adds (unless it gathers only), the rail, the node gathers ---- */
+/* ---- stages: the node adds (unless it gathers only), the rail, the node gathers ---- */
 
 static uint32_t rail_first(const struct hk_plan *plan)
 {
 	return plan->coll != HK_COLL_ALLGATHER;
 }
 
-/* The lane past the rail's. One node has no rail; an allgather's copies. */
+/* The stage past the rail's. One node has no rail; an allgather's copies. */
 static uint32_t rail_end(const struct hk_plan *plan)
 {
 	if (plan->nodes == 1 && plan->coll != HK_COLL_ALLGATHER)
@@ -41,38 +45,26 @@ static uint32_t rail_end(const struct hk_plan *plan)
 	return rail_first(plan) + hk__exchange_stages(plan->coll, plan->nodes);
 }
 
-static uint32_t lanes(const struct hk_plan *plan)
+static uint32_t stages(const struct hk_plan *plan)
 {
 	return rail_end(plan) + (plan->coll != HK_COLL_REDUCESCATTER);
 }
 
-static struct stage rail_stage(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+static struct stage rail_stage(const struct hk_plan *plan, uint32_t rank, uint32_t stage)
 {
 	return hk__exchange_stage(plan->coll, plan->nodes, rank / devices(plan),
-				  lane - rail_first(plan));
+				  stage - rail_first(plan));
 }
 
-static uint32_t steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+static uint32_t stage_steps(const struct hk_plan *plan, uint32_t rank, uint32_t stage)
 {
 	uint32_t others = devices(plan) - 1;
 
-	if (lane < rail_first(plan))
+	if (stage < rail_first(plan))
 		return hk__max(2 * others, 1);
-	if (lane < rail_end(plan))
-		return rail_stage(plan, rank, lane).count;
+	if (stage < rail_end(plan))
+		return rail_stage(plan, rank, stage).count;
 	return 2 * others;
-}
-
-/* The last step of the nearest earlier lane that has steps; the first one has. */
-static struct hk_after after_lane(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
-{
-	uint32_t count;
-
-	do {
-		lane--;
-		count = steps(plan, rank, lane);
-	} while (count == 0);
-	return (struct hk_after){ lane, count - 1 };
 }
 
 /*
@@ -133,7 +125,7 @@ static void reduce_step(const struct team *node, const struct columns *columns, 
 	}
 }
 
-static void rail_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+static void rail_step(const struct hk_plan *plan, uint32_t rank, uint32_t stage, uint32_t i,
 		      struct hk_step *step)
 {
 	struct exchange rail = { .coll = plan->coll,
@@ -142,7 +134,6 @@ static void rail_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, 
 				 .src = HK_BUF_SCRATCH };
 	uint32_t g = devices(plan);
 
-	rail.team.lane = lane;
 	if (plan->coll == HK_COLL_ALLREDUCE) {
 		rail.blocks.first = rank % g * rail_parts(plan);
 		rail.src = HK_BUF_OUT;
@@ -150,11 +141,11 @@ static void rail_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, 
 		rail.blocks = (struct blocks){ rank % g, 1, g };
 		rail.src = HK_BUF_IN;
 	}
-	hk__exchange_step(&rail, rail_stage(plan, rank, lane).first + i, step);
+	hk__exchange_step(&rail, rail_stage(plan, rank, stage).first + i, step);
 }
 
-static void step_of(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
-		    struct hk_step *step)
+static void stage_step(const struct hk_plan *plan, uint32_t rank, uint32_t stage, uint32_t i,
+		       struct hk_step *step)
 {
 	struct team node = team_node(plan, rank, 0);
 	struct columns columns = columns_of(plan);
@@ -162,14 +153,67 @@ static void step_of(const struct hk_plan *plan, uint32_t rank, uint32_t lane, ui
 
 	if (plan->coll == HK_COLL_REDUCESCATTER)
 		sums = span(plan->nodes > 1 ? HK_BUF_SCRATCH : HK_BUF_OUT, 0);
-	node.lane = lane;
-	if (lane < rail_first(plan))
+	if (stage < rail_first(plan))
 		reduce_step(&node, &columns, sums, i, step);
-	else if (lane < rail_end(plan))
-		rail_step(plan, rank, lane, i, step);
+	else if (stage < rail_end(plan))
+		rail_step(plan, rank, stage, i, step);
 	else
 		hk__columns_gather_step(&node, &columns, i, step);
-	if (lane > 0 && i == 0)
+}
+
+/* ---- lanes: of stage s, 2s has the sends that it begins with, 2s + 1 the rest ---- */
+
+static uint32_t lanes(const struct hk_plan *plan)
+{
+	return 2 * stages(plan);
+}
+
+static uint32_t stage_sends(const struct hk_plan *plan, uint32_t rank, uint32_t stage)
+{
+	struct hk_step step = { .op = HK_OP_NOP };
+
+	if (stage < rail_first(plan) || stage >= rail_end(plan))
+		return devices(plan) - 1;
+	/* A member has one partner at each level. */
+	if (rail_stage(plan, rank, stage).count > 0)
+		rail_step(plan, rank, stage, 0, &step);
+	return step.op == HK_OP_SEND;
+}
+
+static uint32_t steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	uint32_t sends = stage_sends(plan, rank, lane / 2);
+
+	return lane % 2 ? stage_steps(plan, rank, lane / 2) - sends : sends;
+}
+
+/*
+ * The last step of the nearest earlier lane that has steps: sends wait for what was
+ * received before, and receives for the sends of their stage, which may read in
+ * place what a later stage receives.
+ */
+static struct hk_after after_lane(const struct hk_plan *plan, uint32_t rank, uint32_t lane)
+{
+	while (lane-- > 0) {
+		uint32_t count = steps(plan, rank, lane);
+
+		if (count > 0)
+			return (struct hk_after){ lane, count - 1 };
+	}
+	return (struct hk_after){ HK_NONE, 0 };
+}
+
+static void step_of(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
+		    struct hk_step *step)
+{
+	uint32_t stage = lane / 2;
+
+	stage_step(plan, rank, stage, lane % 2 ? stage_sends(plan, rank, stage) + i : i, step);
+	if (step->to.rank != HK_NONE)
+		step->to.lane = 2 * stage + 1;
+	if (step->from.rank != HK_NONE)
+		step->from.lane = 2 * stage;
+	if (i == 0)
 		step->after = after_lane(plan, rank, lane);
 }
 
