@@ -63,7 +63,7 @@ void cli_json_string(FILE *file, const char *text)
 }
 
 /* A whole number from min to max at *text; moves on behind it. */
-static bool args_number(const char **text, uint32_t min, uint32_t max, uint32_t *value_out)
+static bool args_whole(const char **text, uint64_t min, uint64_t max, uint64_t *value_out)
 {
 	char *end;
 
@@ -74,6 +74,16 @@ static bool args_number(const char **text, uint32_t min, uint32_t max, uint32_t 
 	if (errno || value < min || value > max)
 		return false;
 	*text = end;
+	*value_out = value;
+	return true;
+}
+
+static bool args_number(const char **text, uint32_t min, uint32_t max, uint32_t *value_out)
+{
+	uint64_t value;
+
+	if (!args_whole(text, min, max, &value))
+		return false;
 	*value_out = (uint32_t)value;
 	return true;
 }
@@ -99,18 +109,18 @@ static bool args_range(const char *text, struct cli_range *range)
 bool cli_parse_bytes(const char *text, uint64_t *bytes_out)
 {
 	static const char units[] = "KMGT";
-	uint32_t number;
+	uint64_t number;
 	unsigned shift = 0;
 
-	if (!args_number(&text, 1, UINT32_MAX, &number))
+	if (!args_whole(&text, 1, CLI_BYTES_MAX, &number))
 		return false;
 	const char *unit = *text ? strchr(units, toupper((unsigned char)*text)) : NULL;
 	if (unit) {
 		shift = 10 * (unsigned)(unit - units + 1);
 		text++;
 	}
-	*bytes_out = (uint64_t)number << shift;
-	return *text == '\0' && *bytes_out <= CLI_BYTES_MAX;
+	*bytes_out = number << shift;
+	return *text == '\0' && number <= CLI_BYTES_MAX >> shift;
 }
 
 bool cli_parse_real(const char *text, double min, double max, double *value_out)
