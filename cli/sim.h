@@ -2,7 +2,8 @@
 /*
  * sim.h - `hocket sim` from inside: cmd_sim.c says what to do, sim_choose.c
  * simulates and takes the fastest, sim_input.c reads faults and the like,
- * sim_print.c prints, sim_vary.c changes the fabric, sim_trace.c writes files.
+ * sim_print.c prints, sim_vary.c changes the fabric, sim_sensitivity.c says which
+ * change matters, sim_trace.c writes files.
  */
 #ifndef HK_CLI_SIM_H
 #define HK_CLI_SIM_H
@@ -121,6 +122,9 @@ void sim_print_end(const struct sim_run *run);
 
 /* A fabric like the run's, changed as --what-if says. */
 int sim_what_if_open(const struct sim_run *run, struct hk_fabric **fabric_out);
+
+/* ---- sim_sensitivity.c ---- */
+
 /* Which constant a row depends on most. */
 int sim_sensitivity(struct sim_run *run, const struct sim_row *row);
 
