@@ -48,6 +48,17 @@ bool cli_is_rooted(enum hk_coll coll)
 	return hk_algo_find(coll, NULL, &info) == HK_OK && info.rooted;
 }
 
+struct cli_name cli_group_name(uint64_t context)
+{
+	uint64_t clock = context & ((UINT64_C(1) << HK_CONTEXT_CLOCK_BITS) - 1);
+	uint64_t by = context >> HK_CONTEXT_CLOCK_BITS;
+	struct cli_name name;
+
+	snprintf(name.text, sizeof(name.text), by ? "%llu.%llu" : "%llu", (unsigned long long)clock,
+		 (unsigned long long)by);
+	return name;
+}
+
 void cli_json_string(FILE *file, const char *text)
 {
 	fputc('"', file);

@@ -119,6 +119,12 @@ bool cli_is_rooted(enum hk_coll coll);
 /* A string as JSON, quoted and escaped. */
 void cli_json_string(FILE *file, const char *text);
 
+/* A context of a group: "1", or, where rank 2 named it, "1.2". */
+struct cli_name {
+	char text[48];
+};
+struct cli_name cli_group_name(uint64_t context);
+
 /*
  * A sub-command; main parses its options and prints its help, unless it has a
  * main of its own.

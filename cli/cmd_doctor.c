@@ -80,7 +80,7 @@ static void print_text(const struct rank_seen *at, size_t count, const struct di
 	for (size_t i = 0; i < diagnosis->ncrews; i++) {
 		const struct crew *crew = &diagnosis->crews[i];
 
-		printf("\ngroup %u:%u of %u ranks\n", crew->context, crew->first, crew->size);
+		printf("\ngroup %s of %u ranks\n", crew_name(crew).text, crew->size);
 		crew_print(stdout, crew, &opts);
 	}
 }

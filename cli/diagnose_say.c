@@ -28,8 +28,7 @@ static void text_add_group(struct text *text, const struct crew *crew)
 	uint32_t all = crew->nranks ? crew->ranks[0].record->size : 0;
 
 	if (crew->context != 0 || crew->size != all)
-		text_add(text, " of group %u:%u, of %u ranks", crew->context, crew->first,
-			 crew->size);
+		text_add(text, " of group %s, of %u ranks", crew_name(crew).text, crew->size);
 }
 
 static void text_add_clock(struct text *text, uint64_t unix_ns)

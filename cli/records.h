@@ -94,7 +94,8 @@ size_t records_read(struct records *records, const char *command, char *const *p
 struct crew {
 	const struct rank_seen *ranks;	/* of the run */
 	size_t nranks;
-	uint32_t context, first, size;
+	uint64_t context;
+	uint32_t first, size;
 	struct seat {
 		const struct rank_seen *seen;	/* NULL: nothing is known of it */
 		const struct hk_record_group *row;
@@ -180,6 +181,8 @@ struct table_opts {
 	bool live;		/* with states and rates */
 };
 
+/* What tells a group from others of its run: its context, and its first rank. */
+struct cli_name crew_name(const struct crew *crew);
 /* A group's ranks, a line each, and the chains of those that wait. */
 void crew_print(FILE *file, const struct crew *crew, const struct table_opts *opts);
 /* A member "ranks" of a JSON object: all ranks of a run with their groups. */

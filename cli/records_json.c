@@ -21,8 +21,7 @@ void finding_print_json(FILE *file, const struct diagnosis *diagnosis)
 	fprintf(file, "\"finding\": \"%s\", \"sentence\": ", finding_name(finding->kind));
 	cli_json_string(file, finding->text.at ? finding->text.at : "");
 	if (finding->crew)
-		fprintf(file, ", \"group\": \"%u:%u\"", finding->crew->context,
-			finding->crew->first);
+		fprintf(file, ", \"group\": \"%s\"", crew_name(finding->crew).text);
 	if (finding->number)
 		fprintf(file, ", \"operation\": %llu", (unsigned long long)finding->number);
 	fprintf(file, ", ");
@@ -107,9 +106,9 @@ static void print_groups(FILE *file, const struct rank_seen *seen,
 			if (crew->seats[s].seen != seen)
 				continue;
 			fprintf(file,
-				"%s\n   {\"group\": \"%u:%u\", \"size\": %u, \"rank\": %u, "
+				"%s\n   {\"group\": \"%s\", \"size\": %u, \"rank\": %u, "
 				"\"called\": %llu, \"done\": %llu, \"bytes\": %llu, ",
-				between, crew->context, crew->first, crew->size, row->rank,
+				between, crew_name(crew).text, crew->size, row->rank,
 				(unsigned long long)row->called, (unsigned long long)row->done,
 				(unsigned long long)row_bytes(seen->record, row));
 			between = ",";

@@ -232,6 +232,15 @@ static void chains_print(FILE *file, const struct crew *crew)
 	free(waited);
 }
 
+struct cli_name crew_name(const struct crew *crew)
+{
+	struct cli_name name = cli_group_name(crew->context);
+	size_t len = strlen(name.text);
+
+	snprintf(name.text + len, sizeof(name.text) - len, ":%u", crew->first);
+	return name;
+}
+
 void crew_print(FILE *file, const struct crew *crew, const struct table_opts *opts)
 {
 	struct table table = { 0 };

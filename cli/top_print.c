@@ -73,7 +73,7 @@ static void print_run(const struct top *top, const struct rank_seen *at, size_t 
 		const struct crew *crew = &diagnosis.crews[i];
 
 		if (diagnosis.ncrews > 1)
-			printf("group %u:%u of %u ranks\n", crew->context, crew->first, crew->size);
+			printf("group %s of %u ranks\n", crew_name(crew).text, crew->size);
 		crew_print(stdout, crew, &opts);
 		if (diagnosis.finding.kind == FINDING_NONE)
 			print_slowest(crew);
@@ -252,7 +252,7 @@ void top_print_prometheus(const struct records *records)
 				if (next == HK_NONE || !seat_is_stuck(&crew->seats[s]))
 					continue;
 				print_labels("hocket_waits_for", crew->seats[s].seen);
-				printf(",group=\"%u:%u\"} %u\n", crew->context, crew->first,
+				printf(",group=\"%s\"} %u\n", crew_name(crew).text,
 				       crew->seats[next].rank);
 			}
 		}

@@ -16,8 +16,8 @@
 /* ---- ends of messages ---- */
 
 struct end {
-	uint64_t number;
-	uint32_t run, context;
+	uint64_t number, context;
+	uint32_t run;
 	uint32_t from, from_lane, to, to_lane;
 	uint32_t receives; /* the last thing to sort by: the sender's end comes first */
 	uint32_t rank;	   /* whose file */

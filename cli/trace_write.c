@@ -24,7 +24,7 @@ struct writer {
 	struct timeline timeline;
 	const struct trace_rank *rank; /* whose records are being written */
 	uint32_t pid;
-	uint32_t *contexts; /* of its groups */
+	uint64_t *contexts; /* of its groups */
 	uint32_t ncontexts;
 	unsigned char *named; /* bit by thread: it has a name */
 	uint64_t nbeside;     /* slices that lie beside others */
@@ -38,10 +38,10 @@ static double writer_us(const struct writer *writer, uint64_t ns)
 
 /* ---- threads ---- */
 
-static int writer_grow(struct writer *writer, uint32_t context)
+static int writer_grow(struct writer *writer, uint64_t context)
 {
 	size_t groups = writer->ncontexts + (size_t)1;
-	uint32_t *contexts = realloc(writer->contexts, groups * sizeof(*contexts));
+	uint64_t *contexts = realloc(writer->contexts, groups * sizeof(*contexts));
 
 	if (contexts)
 		writer->contexts = contexts;
@@ -56,7 +56,7 @@ static int writer_grow(struct writer *writer, uint32_t context)
 }
 
 /* The place of a record's group among those of its rank. */
-static uint32_t writer_group(const struct writer *writer, uint32_t context)
+static uint32_t writer_group(const struct writer *writer, uint64_t context)
 {
 	uint32_t g = 0;
 
@@ -69,13 +69,13 @@ static uint32_t writer_thread(struct writer *writer, const struct hk_trace_recor
 			      uint32_t thread)
 {
 	uint32_t tid = writer_group(writer, record->context) * THREADS + thread;
-	char name[64], group[32] = "";
+	char name[96], group[64] = "";
 
 	if (writer->named[tid])
 		return tid;
 	writer->named[tid] = 1;
 	if (record->context)
-		snprintf(group, sizeof(group), "group %u, ", record->context);
+		snprintf(group, sizeof(group), "group %s, ", cli_group_name(record->context).text);
 	if (thread == THREAD_OPERATIONS)
 		snprintf(name, sizeof(name), "%soperations", group);
 	else if (thread == THREAD_TRANSFERS)
@@ -303,7 +303,7 @@ static int write_rank(struct writer *writer, const struct trace_rank *rank)
 		 rank->head.host, (unsigned long long)rank->head.pid);
 	timeline_process(&writer->timeline, writer->pid, name);
 	for (uint64_t i = 0; i < rank->nrecords && result == CLI_DONE; i++) {
-		uint32_t context = rank->records[i].context;
+		uint64_t context = rank->records[i].context;
 
 		if (writer_group(writer, context) == writer->ncontexts)
 			result = writer_grow(writer, context);

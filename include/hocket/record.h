@@ -31,7 +31,9 @@ extern "C" {
 
 #define HK_RECORD_NAME "hocket-recorder"
 #define HK_RECORD_MAGIC "HOCKREC"
-#define HK_RECORD_VERSION 1u
+#define HK_RECORD_VERSION 2u
+/* Of a context, a logical clock; above them, the world's rank that named the group by it. */
+#define HK_CONTEXT_CLOCK_BITS 39u
 #define HK_RECORD_LANES 16u	/* of an operation that are told of */
 #define HK_RECORD_MOVES 4u	/* sends and receives in flight that are told of */
 #define HK_RECORD_GONE 16u	/* ranks that are told of */
@@ -131,12 +133,13 @@ struct hk_record_now {
 struct hk_record_group {
 	uint32_t seq;		/* of all up to `why` */
 	uint32_t state;		/* enum hk_record_state */
-	uint32_t context;	/* with `first`: the same on all its ranks, and no other group's */
+	uint64_t context;	/* with `first`: the same on all its ranks, and no other group's */
 	uint32_t first;		/* the world's rank of its rank 0 */
 	uint32_t rank;
 	uint32_t size;
 	int32_t status;		/* enum hk_status; HK_OK: it has not failed */
 	uint32_t given_up_by;	/* the world's rank that did; HK_NONE: none, or not known */
+	uint32_t reserved;
 	uint64_t made_ns;
 	uint64_t failed_ns;
 	char why[HK_WHY_MAX];

@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 #define HK_TRACE_MAGIC "HKTRACE"
-#define HK_TRACE_VERSION 1u
+#define HK_TRACE_VERSION 2u
 
 struct hk_trace_head {
 	char magic[8];			/* HK_TRACE_MAGIC */
@@ -88,8 +88,9 @@ struct hk_trace_record {
 	uint64_t start_ns;
 	uint64_t end_ns;
 	uint64_t number;		/* of the operation in its group */
-	uint32_t context;		/* which of the rank's groups */
+	uint64_t context;		/* which of the rank's groups; 0: the one of all */
 	uint32_t kind;			/* enum hk_trace_kind */
+	uint32_t reserved;
 	union {
 		struct hk_trace_step step;
 		struct hk_trace_op op;

@@ -13,7 +13,7 @@
 #define PAUSE_MAX_NS (200 * HK__MS_NS)
 
 /* The last byte is the version of all that is said. */
-const unsigned char hk__line_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 2 };
+const unsigned char hk__line_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 3 };
 
 /* ---- time ---- */
 

@@ -16,7 +16,7 @@ struct hk__trace;
 
 struct hk__chans {
 	struct hk_net *net;		/* borrowed */
-	uint32_t context;		/* of the group; unique between any two of its ranks */
+	uint64_t context;		/* of the group; no other group of a rank has it */
 	const uint32_t *ranks;		/* of the net, by rank of the group; NULL: the same */
 	uint32_t slots;
 	uint32_t slot_bytes;

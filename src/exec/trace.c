@@ -5,7 +5,7 @@
 #include "exec/program.h"
 
 struct hk_trace_record *hk__trace_record(struct hk__trace *trace, enum hk_trace_kind kind,
-					 uint32_t context, uint64_t number)
+					 uint64_t context, uint64_t number)
 {
 	struct hk_trace_record *record = &trace->records[trace->next];
 

@@ -27,7 +27,7 @@ struct hk__trace {
 
 /* The next record, of zeroes but for these; it counts when it is posted. */
 struct hk_trace_record *hk__trace_record(struct hk__trace *trace, enum hk_trace_kind kind,
-					 uint32_t context, uint64_t number);
+					 uint64_t context, uint64_t number);
 void hk__trace_post(struct hk__trace *trace);
 
 /* After a lane has tried its step, which began at start: done, or not yet. */

@@ -99,7 +99,7 @@ struct group_spec {
 	uint32_t rank;
 	uint32_t n;
 	uint32_t *ranks; /* becomes the group's */
-	uint32_t context;
+	uint64_t context;
 	uint64_t timeout_ns;
 	bool check;
 };
@@ -453,7 +453,8 @@ enum hk_status hk__group_over(const struct hk__world_spec *world_spec,
 /* ---- splitting ---- */
 
 struct seat {
-	uint32_t color, order, context, rank;
+	uint64_t stamp;
+	uint32_t color, order, rank, unused;
 };
 
 static int seat_compare(const void *a, const void *b)
@@ -466,7 +467,7 @@ static int seat_compare(const void *a, const void *b)
 }
 
 enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t n, uint32_t rank,
-			       uint32_t context, struct hk_group **group_out)
+			       uint64_t context, struct hk_group **group_out)
 {
 	struct group_spec spec = { .world = like->world,
 				   .rank = rank,
@@ -485,7 +486,7 @@ enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t 
 
 /* The new group's ranks, from where all ranks want to sit; seats are reordered. */
 static enum hk_status split_make(struct hk_group *group, struct seat *seats, uint32_t color,
-				 uint32_t context, struct hk_group **group_out)
+				 uint64_t context, struct hk_group **group_out)
 {
 	uint32_t n = 0, rank = 0;
 
@@ -513,20 +514,22 @@ enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t o
 	*group_out = NULL;
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "split inside a batch");
-	struct seat own = { color, order, group->world->next_context, group->rank };
+	struct seat own = { .color = color, .order = order, .rank = group->rank };
+	enum hk_status status = hk__stamp_make(group, &own.stamp);
+	if (status != HK_OK)
+		return status;
 	struct seat *seats = hk__mem_zalloc(group->alloc, group->n, sizeof(*seats));
 	if (!seats)
 		return hk__group_refuse(group, HK_ENOMEM, "no memory to split a group");
-	enum hk_status status =
-		hk_allgather(group, &own, seats, sizeof(own) / 4, HK_TYPE_UINT32, NULL);
-	uint32_t context = 0;
+	status = hk_allgather(group, &own, seats, sizeof(own) / 4, HK_TYPE_UINT32, NULL);
+	uint64_t stamp = 0;
 	for (uint32_t r = 0; r < group->n && status == HK_OK; r++) {
-		context = seats[r].context > context ? seats[r].context : context;
+		stamp = seats[r].stamp > stamp ? seats[r].stamp : stamp;
 		seats[r].rank = r; /* whatever a peer says */
 	}
 	if (status == HK_OK) {
-		/* Above all that any two of these ranks have used. */
-		group->world->next_context = context + 1;
+		uint64_t context = hk__stamp_context(group->world, stamp);
+
 		if (color != HK_NONE)
 			status = split_make(group, seats, color, context, group_out);
 	}

@@ -85,7 +85,7 @@ struct hk__world {
 	uint32_t spins, yields;
 	uint32_t crowd;			/* ranks of this machine */
 	struct hk_fabric *like;		/* whose constants are used; NULL: the library's */
-	uint32_t next_context;
+	uint64_t clock;			/* of contexts (context.c) */
 	struct hk_group *active;	/* groups with something to do */
 	struct hk_group *groups;	/* all of them */
 	struct hk__health health;
@@ -412,7 +412,27 @@ enum hk_status hk__group_over(const struct hk__world_spec *spec,
 			      const struct hk__world_over *over, struct hk_group **group_out);
 /* A group of some ranks of the world, which become its own. */
 enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t n, uint32_t rank,
-			       uint32_t context, struct hk_group **group_out);
+			       uint64_t context, struct hk_group **group_out);
+
+/*
+ * context.c: what tells groups apart.
+ *
+ * A context is a reading of a logical clock, and who read it. Before ranks make a
+ * group each reads its clock, which moves on, and stamps what it says with the
+ * reading; the latest stamp, and of equal readings the lowest rank's, names the
+ * group. No rank reads the same twice, so no two groups of a world have one
+ * context, whatever several threads of a rank make at once; but groups of one
+ * split, which share no rank, have. Who hears a stamp sets its clock to it, so a
+ * group's context is later than those of the groups that it was made of.
+ */
+static inline uint64_t hk__context_clock(uint64_t context)
+{
+	return context & ((UINT64_C(1) << HK_CONTEXT_CLOCK_BITS) - 1);
+}
+/* A new stamp of this rank; the later, the larger. HK_ELIMIT: the clock has run out. */
+enum hk_status hk__stamp_make(struct hk_group *group, uint64_t *stamp_out);
+/* The group that the largest of all stamps names; the clock is set. */
+uint64_t hk__stamp_context(struct hk__world *world, uint64_t stamp);
 
 /* match.c */
 bool hk__stage_wanted(const struct hk_request *request);

@@ -334,12 +334,9 @@ static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank
 	hk__fork_watch();
 	if (!world)
 		return NULL;
-	*world = (struct hk__world){ .alloc = alloc,
-				     .rank = rank,
-				     .n = n,
-				     .refs = 1,
-				     .next_context = 1,
-				     .depth = hk__fork_depth };
+	*world = (struct hk__world){
+		.alloc = alloc, .rank = rank, .n = n, .refs = 1, .depth = hk__fork_depth
+	};
 	world->boot.listen_fd = world->boot.segment_fd = -1;
 	pthread_condattr_t attr;
 	pthread_mutex_init(&world->lock, NULL);

@@ -82,8 +82,14 @@ struct hk_chan_key {
 	uint32_t peer;		/* the rank at the other end */
 	uint32_t from_lane;	/* of the sender */
 	uint32_t to_lane;	/* of the receiver */
-	uint32_t context;	/* tells users of a net apart: a group, a plan */
+	uint64_t context;	/* tells users of a net apart: a group, a plan */
 };
+
+/* For tables of channels. */
+static inline uint32_t hk_chan_context_hash(const struct hk_chan_key *key)
+{
+	return (uint32_t)((key->context * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
 
 struct hk_chan_spec {
 	struct hk_chan_key key;

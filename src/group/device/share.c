@@ -26,7 +26,8 @@ struct hk__gpu_share {
 	uint32_t refs; /* groups */
 	/* Which group: no two that share a rank have all of these. */
 	unsigned char run[HK__KEY_BYTES];
-	uint32_t context, first;
+	uint64_t context;
+	uint32_t first;
 };
 
 /* Of this process; the lock is taken when a group first uses a device, and when it ends. */

@@ -25,10 +25,31 @@ static bool ranks_share(const struct hk_group *group, uint32_t from, uint32_t to
 	       (peers[b].card.flags & HK__CARD_GPU);
 }
 
+#define RANK_BITS 24u
+_Static_assert(HK_RANKS_MAX <= 1u << RANK_BITS && HK_CONTEXT_CLOCK_BITS + RANK_BITS < 64,
+	       "a clock and a rank fit a word");
+
+/* A context in two words, the clock with the sender and who read it; neither is 0. */
+struct ring_key {
+	uint64_t when, who;
+};
+
+/* Whether the word is that one, now or already: it never changes again. */
+static bool word_claim(uint64_t *at, uint64_t word)
+{
+	uint64_t found = 0;
+
+	return __atomic_compare_exchange_n(at, &found, word, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE) ||
+	       found == word;
+}
+
 struct hk__ring *hk__ring_find(struct hk_group *group, uint32_t from, uint32_t to)
 {
 	uint32_t sender = hk__chans_rank(&group->chans, from);
-	uint64_t key = ((uint64_t)group->chans.context + 1) << 32 | sender;
+	uint64_t context = group->chans.context;
+	struct ring_key key = { (hk__context_clock(context) + 1) << RANK_BITS | sender,
+				(context >> HK_CONTEXT_CLOCK_BITS) + 1 };
 	size_t bytes;
 	char *area =
 		ranks_share(group, from, to)
@@ -37,16 +58,12 @@ struct hk__ring *hk__ring_find(struct hk_group *group, uint32_t from, uint32_t t
 
 	if (!area)
 		return NULL;
-	uint64_t *keys = (uint64_t *)(void *)area;
+	struct ring_key *keys = (struct ring_key *)(void *)area;
 	size_t rings = (bytes - DIRECTORY_BYTES) / HK__RING_BYTES;
 	hk_assert(rings * sizeof(*keys) <= DIRECTORY_BYTES);
 	for (size_t i = 0; i < rings; i++) {
-		uint64_t found = 0;
-
 		/* The other rank does the same; one of both writes, and the other finds it. */
-		if (__atomic_compare_exchange_n(&keys[i], &found, key, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE) ||
-		    found == key)
+		if (word_claim(&keys[i].when, key.when) && word_claim(&keys[i].who, key.who))
 			return (struct hk__ring *)(void *)(area + DIRECTORY_BYTES +
 							   i * HK__RING_BYTES);
 	}

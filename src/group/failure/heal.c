@@ -34,7 +34,7 @@ struct agreement {
 	struct hk__consent_spec spec;
 	struct hk__consent *consent;
 	enum hk_status status;
-	uint32_t era; /* the context of the group to be made; 0: none */
+	uint64_t context; /* of the group to be made; 0: none */
 };
 
 static void agree_begin(void *ctx)
@@ -112,14 +112,15 @@ static void agree_learn(void *ctx)
 {
 	struct agreement *agreement = ctx;
 	struct hk__world *world = agreement->spec.world;
+	uint64_t era = hk__context_clock(agreement->context);
 
 	for (uint32_t r = 0; r < agreement->spec.n; r++) {
 		uint32_t rank = agreement->spec.ranks ? agreement->spec.ranks[r] : r;
 
 		if (!hk__consent_has(agreement->consent, r))
-			hk__health_outlaw(world, rank, agreement->era);
+			hk__health_outlaw(world, rank, era);
 		else
-			hk__health_readmit(world, rank, agreement->era);
+			hk__health_readmit(world, rank, era);
 	}
 }
 
@@ -172,24 +173,25 @@ static enum hk_status shrink_make(struct hk_group *group, const struct agreement
 			rank = at;
 		ranks[at++] = hk__chans_rank(&group->chans, r);
 	}
-	group->world->next_context = agreement->era + 1;
-	return hk__group_among(group, ranks, n, rank, agreement->era, group_out);
+	return hk__group_among(group, ranks, n, rank, agreement->context, group_out);
 }
 
 enum hk_status hk_group_shrink(struct hk_group *group, const struct hk_opts *opts,
 			       struct hk_group **group_out)
 {
 	struct agreement agreement;
+	uint64_t stamp;
 
 	if (!group || !group_out || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	*group_out = NULL;
-	/* The least of complements: above all contexts that any of them has used. */
-	enum hk_status status =
-		agree(group, ~(uint64_t)group->world->next_context, opts, &agreement);
+	enum hk_status status = hk__stamp_make(group, &stamp);
+	/* The least of complements: the latest stamp of all. */
+	if (status == HK_OK)
+		status = agree(group, ~stamp, opts, &agreement);
 	if (status != HK_OK)
 		return status;
-	agreement.era = (uint32_t)~hk__consent_value(agreement.consent);
+	agreement.context = hk__stamp_context(group->world, ~hk__consent_value(agreement.consent));
 	hk__world_run(group->world, agree_learn, &agreement);
 	return shrink_make(group, &agreement, group_out);
 }

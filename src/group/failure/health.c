@@ -21,13 +21,13 @@ struct note {
 	uint32_t state;		/* GONE: LOST, OUT or DEAD */
 	uint32_t rank;		/* GONE: who */
 	uint32_t by;		/* who saw it, or gave up */
-	struct hk__group_id id; /* GONE: its context is the era of the rank */
+	struct hk__group_id id; /* GONE: its context is the era of the rank, a clock */
 	int32_t status;
 	uint32_t ballot;
 	uint64_t number;
 };
 
-#define NOTE_WORDS 10u
+#define NOTE_WORDS 11u
 _Static_assert(NOTE_WORDS * 4 <= HK_NOTE_MAX, "a note fits");
 
 static void note_write(const struct note *note, unsigned char bytes[NOTE_WORDS * 4])
@@ -36,7 +36,8 @@ static void note_write(const struct note *note, unsigned char bytes[NOTE_WORDS *
 					     note->state,
 					     note->rank,
 					     note->by,
-					     note->id.context,
+					     (uint32_t)note->id.context,
+					     (uint32_t)(note->id.context >> 32),
 					     note->id.first,
 					     (uint32_t)note->status,
 					     note->ballot,
@@ -60,10 +61,10 @@ static bool note_read(const unsigned char *bytes, uint32_t len, uint32_t n, stru
 			       words[1],
 			       words[2],
 			       words[3],
-			       { words[4], words[5] },
-			       (int32_t)words[6],
-			       words[7],
-			       words[8] | (uint64_t)words[9] << 32 };
+			       { words[4] | (uint64_t)words[5] << 32, words[6] },
+			       (int32_t)words[7],
+			       words[8],
+			       words[9] | (uint64_t)words[10] << 32 };
 	if (note->by >= n || note->rank >= n || note->id.first >= n)
 		return false;
 	return note->kind == NOTE_GONE
@@ -88,7 +89,7 @@ enum hk_status hk__health_init(struct hk__health *health, const struct hk_alloc 
 	hk__array_init(&health->revoked, alloc, sizeof(struct hk__revoked));
 	hk__array_init(&health->decided, alloc, sizeof(struct hk__decided));
 	health->states = hk__mem_zalloc(alloc, n, 1);
-	health->eras = hk__mem_zalloc(alloc, n, sizeof(uint32_t));
+	health->eras = hk__mem_zalloc(alloc, n, sizeof(*health->eras));
 	return health->states && health->eras ? HK_OK : HK_ENOMEM;
 }
 
@@ -100,7 +101,7 @@ void hk__health_fini(struct hk__health *health)
 	hk__array_fini(&health->revoked);
 	hk__array_fini(&health->decided);
 	hk__mem_free(health->alloc, health->states, health->n, 1);
-	hk__mem_free(health->alloc, health->eras, health->n, sizeof(uint32_t));
+	hk__mem_free(health->alloc, health->eras, health->n, sizeof(*health->eras));
 }
 
 static bool id_equal(const struct hk__group_id *a, const struct hk__group_id *b)
@@ -261,20 +262,23 @@ void hk__health_event(void *ctx, const struct hk_net_event *event)
 		note_tell(world, &note);
 }
 
-void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint32_t era)
+void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint64_t era)
 {
 	struct note note = { .kind = NOTE_GONE,
 			     .state = HK__PEER_OUT,
 			     .rank = rank,
 			     .by = world->rank,
-			     .id = { hk__max(era, world->health.eras[rank]), 0 } };
+			     .id = { era, 0 } };
+
+	if (note.id.context < world->health.eras[rank])
+		note.id.context = world->health.eras[rank];
 
 	/* If it lives it will hear of it, and not wait for the others. */
 	if (peer_note(world, &note, "the others have gone on without it"))
 		note_tell(world, &note);
 }
 
-void hk__health_readmit(struct hk__world *world, uint32_t rank, uint32_t era)
+void hk__health_readmit(struct hk__world *world, uint32_t rank, uint64_t era)
 {
 	struct hk__health *health = &world->health;
 	struct hk__gone *gone = health->gone.items;

@@ -37,7 +37,7 @@ struct hk__gone {
 
 /* Groups of one context share no rank, so the first rank of one tells them apart. */
 struct hk__group_id {
-	uint32_t context;
+	uint64_t context;
 	uint32_t first;			/* the world's rank of its rank 0 */
 };
 
@@ -60,8 +60,8 @@ struct hk__health {
 	const struct hk_alloc *alloc;
 	uint32_t n;
 	uint8_t *states;		/* enum hk__peer, by rank of the world */
-	uint32_t *eras;			/* by rank: the context of the last group that all
-					   agreed to have it in; LOST from before is old */
+	uint64_t *eras;			/* by rank: the clock of the context of the last group that
+					   all agreed to have it in; LOST from before is old */
 	struct hk__array gone;		/* struct hk__gone, in the order they were */
 	struct hk__array revoked;	/* struct hk__revoked */
 	struct hk__array decided;	/* struct hk__decided */
@@ -85,9 +85,9 @@ void hk__health_apply(struct hk__world *world);
 void hk__health_look(struct hk__world *world);
 
 /* Survivors go on without it, whatever becomes of it. */
-void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint32_t era);
-/* All agreed to go on with it, in the group of that context: it was lost, and lives. */
-void hk__health_readmit(struct hk__world *world, uint32_t rank, uint32_t era);
+void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint64_t era);
+/* All agreed to go on with it, in a group of that clock: it was lost, and lives. */
+void hk__health_readmit(struct hk__world *world, uint32_t rank, uint64_t era);
 /* This rank gives a group up: all others learn it. */
 void hk__health_revoke(struct hk_group *group, enum hk_status status);
 /* The same, of a deadline; suspect: who is to blame, rank of the world or HK_NONE. */

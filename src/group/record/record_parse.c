@@ -260,7 +260,7 @@ static void read_row(struct reader *reader, const json_t *from, struct hk_record
 	const json_t *list = get_array(reader, from, "operations");
 
 	row->state = get_name(reader, from, "state", hk__record_state_name);
-	row->context = get_u32(reader, from, "context");
+	row->context = get_number(reader, from, "context");
 	row->first = get_u32(reader, from, "first");
 	row->rank = get_u32(reader, from, "rank");
 	row->size = get_u32(reader, from, "size");

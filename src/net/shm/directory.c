@@ -5,7 +5,7 @@
 static uint32_t entry_hash(uint32_t from, const struct hk_chan_key *key)
 {
 	uint32_t x = from * 0x9e3779b1u ^ key->from_lane * 0x85ebca77u ^
-		     key->to_lane * 0xc2b2ae3du ^ key->context * 0x27d4eb2fu;
+		     key->to_lane * 0xc2b2ae3du ^ hk_chan_context_hash(key);
 
 	return (x ^ x >> 15) % SHM_ENTRIES;
 }

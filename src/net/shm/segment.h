@@ -84,9 +84,9 @@ _Static_assert(HK_KINDS <= 4, "every kind fits a mark");
  */
 struct shm_entry {
 	_Atomic uint32_t use;
-	_Atomic uint32_t from, from_lane, to_lane, context;
+	_Atomic uint32_t from, from_lane, to_lane;
+	_Atomic uint64_t context;
 	_Atomic uint32_t slots, slot_bytes;
-	uint32_t unused;
 	_Atomic uint64_t at;
 };
 

@@ -106,7 +106,7 @@ enum hk_status hk__tcp_link_get(struct tcp *tcp, const struct hk_chan_key *key,
 				struct tcp_link **link_out)
 {
 	uint32_t x = key->from_lane * 0x9e3779b1u ^ key->to_lane * 0x85ebca77u ^
-		     key->context * 0x27d4eb2fu;
+		     hk_chan_context_hash(key);
 	struct tcp_link *link = hk__tcp_link_at(tcp, key->peer, (x ^ x >> 15) % tcp->spec.conns);
 
 	/* What is over is over: it is another connection that may come. */

@@ -34,7 +34,7 @@
 #include <string.h>
 
 #define WIRE_MAGIC 0x686b7463u	/* "hktc" */
-#define WIRE_VERSION 2u
+#define WIRE_VERSION 3u
 
 #define WIRE_ABOUT_BYTES 28u	/* what a proof is about: the numbers of a claim */
 #define WIRE_HELLO_BYTES (12u + HK__NONCE_BYTES)
@@ -69,7 +69,8 @@ struct wire_frame {
 
 /* The rest of an OPEN. */
 struct wire_open {
-	uint32_t from_lane, to_lane, context;
+	uint32_t from_lane, to_lane;
+	uint64_t context;
 	uint32_t slots, slot_bytes;
 };
 
@@ -117,20 +118,22 @@ static inline void wire_put_open(unsigned char frame[WIRE_FRAME_BYTES],
 
 	wire_put(at, open->from_lane);
 	wire_put(at + 4, open->to_lane);
-	wire_put(at + 8, open->context);
-	wire_put(at + 12, open->slots);
-	wire_put(at + 16, open->slot_bytes);
+	wire_put(at + 8, (uint32_t)open->context);
+	wire_put(at + 12, (uint32_t)(open->context >> 32));
+	wire_put(at + 16, open->slots);
+	wire_put(at + 20, open->slot_bytes);
 }
 
 static inline struct wire_open wire_get_open(const unsigned char frame[WIRE_FRAME_BYTES])
 {
 	const unsigned char *at = frame + WIRE_OPEN_AT;
 
-	return (struct wire_open){ wire_get(at), wire_get(at + 4), wire_get(at + 8),
-				   wire_get(at + 12), wire_get(at + 16) };
+	return (struct wire_open){ wire_get(at), wire_get(at + 4),
+				   wire_get(at + 8) | (uint64_t)wire_get(at + 12) << 32,
+				   wire_get(at + 16), wire_get(at + 20) };
 }
 
-_Static_assert(WIRE_OPEN_AT + 5 * 4 <= WIRE_FRAME_BYTES, "an OPEN fits a frame");
+_Static_assert(WIRE_OPEN_AT + 6 * 4 <= WIRE_FRAME_BYTES, "an OPEN fits a frame");
 _Static_assert(WIRE_NOTE_AT + HK_NOTE_MAX <= WIRE_FRAME_BYTES, "a NOTE fits a frame");
 
 /* Magic and version, at the head of hello and claim; in a hello, flags and nonce follow. */
