@@ -378,6 +378,14 @@ static uint32_t step_send_bytes(const struct hk__program *program, const struct 
 	       (uint32_t)value_bytes(program, cargo->out_wide, len);
 }
 
+/* A message that was looked at, and is not released: its memory is not pinned any more. */
+static enum hk_status step_leave(const struct bound_step *bound, enum hk_status status)
+{
+	if (bound->from && status != HK_OK)
+		hk__chan_unpeek(bound->from);
+	return status;
+}
+
 /* Any step: through slots. */
 static enum hk_status step_run(const struct hk__program *program, struct bound_lane *lane)
 {
@@ -395,7 +403,7 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 			status = HK_INPROGRESS;
 	}
 	if (status != HK_OK)
-		return status;
+		return step_leave(bound, status);
 	if (slot) {
 		uint32_t head = message_head(program->piece, count);
 
@@ -406,10 +414,10 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	}
 	for (uint32_t j = 0; j < count; j++) {
 		if (!chunk_move(program, lane, &bound->step, j, &cargo))
-			return hk__program_lost(program, bound);
+			return step_leave(bound, hk__program_lost(program, bound));
 	}
 	if (cargo.in_left)
-		return hk__program_lost(program, bound);
+		return step_leave(bound, hk__program_lost(program, bound));
 	/* Nothing goes on that was made of what its sender took back. */
 	if (bound->from)
 		status = hk__chan_release(bound->from);
@@ -522,9 +530,9 @@ static enum hk_status step_reduce_lend(const struct hk__program *program, struct
 	if (status == HK_OK) /* only to know that there is one */
 		status = hk__chan_reserve(bound->to, 0, &slot);
 	if (status != HK_OK || !slot)
-		return status == HK_OK ? HK_INPROGRESS : status;
+		return step_leave(bound, status == HK_OK ? HK_INPROGRESS : status);
 	if (!chunk_move(program, lane, &bound->step, 0, &cargo) || cargo.in_left)
-		return hk__program_lost(program, bound);
+		return step_leave(bound, hk__program_lost(program, bound));
 	status = hk__chan_release(bound->from);
 	return status == HK_OK ? step_lend(program, lane, bound, &lent) : status;
 }

@@ -163,13 +163,17 @@ static enum hk_status quick_step(const struct hk__program *program, const struct
 	}
 	if (bound->to) {
 		status = hk__chan_reserve(bound->to, bytes, &slot);
-		if (status != HK_OK || !slot)
-			return status == HK_OK ? HK_INPROGRESS : status;
+		if (status == HK_OK && !slot)
+			status = HK_INPROGRESS;
 	}
-	status = bound->from ? quick_receive(program, bound, &message, slot)
-			     : quick_local(program, bound, slot);
-	if (status != HK_OK)
+	if (status == HK_OK)
+		status = bound->from ? quick_receive(program, bound, &message, slot)
+				     : quick_local(program, bound, slot);
+	if (status != HK_OK) {
+		if (bound->from)
+			hk__chan_unpeek(bound->from);
 		return status;
+	}
 	if (bound->to) {
 		bound->to->bytes = bytes;
 		hk__chan_post(bound->to, bytes, KIND_PLAIN);

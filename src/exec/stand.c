@@ -13,7 +13,10 @@ static bool message_is_there(const struct hk__program *program, const struct bou
 	/* One that is being taken cannot be peeked at. */
 	if (!program->quick && step_can_take(program, &bound->step))
 		return false;
-	return hk__chan_peek(bound->from, &message) == HK_OK && message.data;
+	bool there = hk__chan_peek(bound->from, &message) == HK_OK && message.data;
+	if (there)
+		hk__chan_unpeek(bound->from);
+	return there;
 }
 
 static void lane_judge(const struct hk__program *program, const struct bound_lane *lane,

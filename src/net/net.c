@@ -40,6 +40,7 @@ void hk__chan_close(struct hk_chan *chan)
 
 enum hk_status hk__chan_taken_back(const struct hk_chan *chan)
 {
-	return hk__why(&chan->net->why, HK_EPEER, "rank %u took back what it had lent",
+	return hk__why(&chan->net->why, HK_EREVOKED,
+		       "rank %u withdrew a message: its call timed out or failed",
 		       chan->spec.key.peer);
 }

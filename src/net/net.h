@@ -6,7 +6,8 @@
  * A net is one rank's end of a transport; one thread at a time uses it. It
  * opens channels, each one way, between this rank and a peer. A channel is a
  * FIFO of messages with a fixed number of slots; a slot takes one message of
- * up to slot_bytes. Nothing here blocks but wait().
+ * up to slot_bytes. Nothing here blocks but wait(), and cancel() for the length
+ * of a copy.
  *
  * The sender
  *   reserve  the slot for a message of len bytes, NULL while all are taken.
@@ -25,9 +26,13 @@
  *
  * The receiver
  *   peek     the oldest message, NULL where there is none. Peeking again
- *            before release gives the same message.
+ *            before release gives the same message. Memory that a thread of this
+ *            process has lent is pinned then: its cancel waits. So whoever peeked
+ *            only reads what it was given, waits for nothing, and then releases
+ *            or unpeeks. HK_EREVOKED: its sender withdrew the message.
+ *   unpeek   leaves the message for later: what peek gave is not used any more.
  *   release  frees its slot (I3: not before the step that took it is over).
- *            HK_EPEER: its sender took back what it had lent, so what was read
+ *            HK_EREVOKED: its sender withdrew what it had lent, so what was read
  *            may be wrong.
  *   take     instead of peek and release: moves the oldest message of up to
  *            cap bytes into dst, at its own pace. Once called, it is called
@@ -37,7 +42,9 @@
  * Both
  *   cancel   gives the channel up: from now on no memory of the caller is read
  *            or written for it, lent or being taken into, and no peer that
- *            reads lent memory takes it for good. It can only be closed then.
+ *            reads lent memory takes it for good: the caller may unmap it. Waits
+ *            for a thread that is reading, which ends as it waits for nothing.
+ *            The channel can only be closed then.
  *   poll     moves what the transport itself has to move (TCP reads and
  *            writes its sockets here). Called before looking at channels.
  *   wait     sleeps until a peer may have posted or released something since
@@ -162,6 +169,7 @@ struct hk_chan_ops {
 			       bool *done_out);
 	bool (*lent)(struct hk_chan *chan);
 	enum hk_status (*peek)(struct hk_chan *chan, struct hk_message *message_out);
+	void (*unpeek)(struct hk_chan *chan); /* NULL: what was peeked at pins nothing */
 	enum hk_status (*release)(struct hk_chan *chan);
 	enum hk_status (*take)(struct hk_chan *chan, void *dst, uint32_t cap,
 			       struct hk_message *message_out, bool *done_out);
@@ -202,7 +210,7 @@ enum hk_status hk__chan_open_send(struct hk_net *net, const struct hk_chan_spec 
 enum hk_status hk__chan_open_recv(struct hk_net *net, const struct hk_chan_spec *spec,
 				  struct hk_chan **chan_out);
 void hk__chan_close(struct hk_chan *chan);
-/* For transports: HK_EPEER, as its peer took back what it had lent, and net->why. */
+/* For transports: HK_EREVOKED, as its peer took back what it had lent, and net->why. */
 enum hk_status hk__chan_taken_back(const struct hk_chan *chan);
 
 static inline enum hk_status hk__chan_reserve(struct hk_chan *chan, uint32_t len, void **slot_out)
@@ -237,6 +245,12 @@ static inline bool hk__chan_lent(struct hk_chan *chan)
 static inline enum hk_status hk__chan_peek(struct hk_chan *chan, struct hk_message *message_out)
 {
 	return chan->ops->peek(chan, message_out);
+}
+
+static inline void hk__chan_unpeek(struct hk_chan *chan)
+{
+	if (chan->ops->unpeek)
+		chan->ops->unpeek(chan);
 }
 
 static inline enum hk_status hk__chan_release(struct hk_chan *chan)

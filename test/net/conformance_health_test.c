@@ -405,7 +405,7 @@ TEST(what_is_cancelled_is_not_taken_for_good)
 		else if (message.data)
 			status = hk__chan_release(pair[1]);
 		/* Either it had come before, as it was; or not at all; or it is refused. */
-		CHECK(status == HK_EPEER || (status == HK_OK && (!done || *(char *)to == 1)));
+		CHECK(status == HK_EREVOKED || (status == HK_OK && (!done || *(char *)to == 1)));
 		close_pair(pair);
 		fixture_close(2, nets);
 	}

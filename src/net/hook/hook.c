@@ -295,6 +295,11 @@ static enum hk_status hook_peek(struct hk_chan *base, struct hk_message *message
 	return passed(hook_of(base->net), hk__chan_peek(hook_chan_of(base)->chan, message_out));
 }
 
+static void hook_unpeek(struct hk_chan *base)
+{
+	hk__chan_unpeek(hook_chan_of(base)->chan);
+}
+
 static enum hk_status hook_release(struct hk_chan *base)
 {
 	enum hk_status status =
@@ -398,6 +403,7 @@ static const struct hk_chan_ops hook_chan_ops = {
 	.lend = hook_lend,
 	.lent = hook_lent,
 	.peek = hook_peek,
+	.unpeek = hook_unpeek,
 	.release = hook_release,
 	.take = hook_take,
 };

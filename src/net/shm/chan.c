@@ -2,7 +2,9 @@
 /* chan.c - channels: their room in a segment, and who holds on to it. */
 #include "net/shm/segment.h"
 
+#include <sched.h>
 #include <string.h>
+#include <time.h>
 
 static void chan_place(struct shm_chan *chan, struct shm_header *header, uint64_t at)
 {
@@ -131,27 +133,53 @@ void hk__shm_chan_close(struct hk_chan *base)
 	struct shm_chan *chan = chan_of(base);
 	struct shm *shm = shm_of(base->net);
 
-	if (!chan->sends)
+	if (!chan->sends) {
+		hk__shm_unpeek(base);
 		chan_leave_room(shm, chan);
-	else if (chan->line)
+	} else if (chan->line)
 		/* Pairs with the acquire in room_get. */
 		atomic_store_explicit(&chan->line->state, CHAN_LEFT, memory_order_release);
 	hk__mem_free(shm->alloc, chan->bounce, base->spec.slot_bytes, 1);
 	hk__mem_free(shm->alloc, chan, 1, sizeof(struct shm_chan));
 }
 
+/* Yields before it sleeps: a reader of a lower priority has to run. */
+#define READER_YIELDS 100
+#define READER_SLEEP_NS 50000
+
+/*
+ * A thread that reads what was lent is done with it soon: it reads one message,
+ * and waits for nothing before it says so.
+ */
+static void reader_await(const struct shm_line *line)
+{
+	const struct timespec pause = { .tv_nsec = READER_SLEEP_NS };
+
+	/* Pairs with the release in hk__shm_unpeek: what was read is read. */
+	for (int i = 0; atomic_load(&line->reading); i++) {
+		if (i < READER_YIELDS)
+			sched_yield();
+		else
+			(void)nanosleep(&pause, NULL);
+	}
+}
+
 void hk__shm_cancel(struct hk_chan *base)
 {
 	struct shm_chan *chan = chan_of(base);
 
+	if (!chan->sends)
+		hk__shm_unpeek(base);
 	if (!chan->sends || !chan->line)
 		return; /* what is taken is taken in one go */
 	/*
-	 * Pairs with the fence in chan_still_lent: who reads what the caller writes
-	 * after this sees the flag too.
+	 * Pairs with chan_pin: one of us sees the other. And with the fence in
+	 * chan_still_lent: who reads what the caller writes after this sees the flag.
 	 */
-	atomic_store_explicit(&chan->line->cancelled, 1, memory_order_relaxed);
+	atomic_store(&chan->line->cancelled, 1);
 	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_of(base->net)->spec.threads)
+		reader_await(chan->line);
 }
 
 enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
@@ -200,6 +228,7 @@ const struct hk_chan_ops hk__shm_chan_ops = {
 	.lend = hk__shm_lend,
 	.lent = hk__shm_lent,
 	.peek = hk__shm_peek,
+	.unpeek = hk__shm_unpeek,
 	.release = hk__shm_release,
 	.take = hk__shm_take,
 };

@@ -165,6 +165,37 @@ static void chan_try_read(struct shm_chan *chan)
 	atomic_store_explicit(&chan->line->reads, chan->reads, memory_order_relaxed);
 }
 
+/* Whether what was lent is still the sender's to lend, and if not, why. */
+static enum hk_status chan_still_lent(const struct shm_chan *chan)
+{
+	/* Pairs with the one in hk__shm_cancel. */
+	atomic_thread_fence(memory_order_acquire);
+	if (!atomic_load_explicit(&chan->line->cancelled, memory_order_relaxed))
+		return HK_OK;
+	/* It may have said why. */
+	hk__shm_hear(shm_of(chan->base.net));
+	return hk__chan_taken_back(&chan->base);
+}
+
+/* The system did not read it, with this error. */
+static enum hk_status chan_unreadable(struct shm_chan *chan, int error)
+{
+	struct hk_why *why = &chan->base.net->why;
+	uint32_t rank = chan->base.spec.key.peer;
+	enum hk_status status = chan_still_lent(chan);
+
+	if (error == ESRCH) {
+		hk__shm_found_dead(shm_of(chan->base.net), rank);
+		return hk__why(why, HK_EPEER, "rank %u is gone: its process has ended", rank);
+	}
+	if (status != HK_OK)
+		return status;
+	return hk__why(why, HK_EIO,
+		       "memory that rank %u sends cannot be read (%s): it has to stay mapped until "
+		       "the call is over",
+		       rank, strerrordesc_np(error));
+}
+
 /* Bytes of another process, wherever that says they are. */
 static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *lent, void *dst,
 				uint32_t len)
@@ -174,15 +205,36 @@ static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *le
 		struct iovec there = { address(lent->at + got), len - got };
 		ssize_t n = process_vm_readv((pid_t)chan->sender_pid, &here, 1, &there, 1, 0);
 
-		if (n < 0 && errno == ESRCH)
-			hk__shm_found_dead(shm_of(chan->base.net), chan->base.spec.key.peer);
 		if (n <= 0)
-			return hk__why(&chan->base.net->why, HK_EPEER,
-				       "rank %u is gone: its memory cannot be read (error %d)",
-				       chan->base.spec.key.peer, errno);
+			return chan_unreadable(chan, n < 0 ? errno : EFAULT);
 		got += (uint32_t)n;
 	}
 	return HK_OK;
+}
+
+/* Before memory of a thread is read: it stays until unpeek, or is gone already. */
+static enum hk_status chan_pin(struct shm_chan *chan)
+{
+	if (chan->pins)
+		return HK_OK;
+	chan->pins = true;
+	/* Pairs with hk__shm_cancel: one of us sees the other. */
+	atomic_store(&chan->line->reading, 1);
+	if (!atomic_load(&chan->line->cancelled))
+		return HK_OK;
+	hk__shm_unpeek(&chan->base);
+	return chan_still_lent(chan);
+}
+
+void hk__shm_unpeek(struct hk_chan *base)
+{
+	struct shm_chan *chan = chan_of(base);
+
+	if (!chan->pins)
+		return;
+	chan->pins = false;
+	/* Pairs with the load in reader_await. */
+	atomic_store_explicit(&chan->line->reading, 0, memory_order_release);
 }
 
 /* Where a lent message lies: in the sender's heap, or memory, or a copy of it. */
@@ -190,9 +242,12 @@ static enum hk_status chan_find_lent(struct shm_chan *chan, uint32_t len, void *
 				     const void **data_out)
 {
 	struct shm *shm = shm_of(chan->base.net);
+	enum hk_status status = shm->spec.threads ? chan_pin(chan) : chan_still_lent(chan);
 	struct shm_lent lent;
 
 	*data_out = NULL;
+	if (status != HK_OK)
+		return status;
 	memcpy(&lent, chan_data(chan, sizeof(lent)), sizeof(lent));
 	if (!lent.pid) {
 		if (shm->spec.heap_at && lent.at >= shm->spec.heap_at &&
@@ -239,6 +294,8 @@ static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
 	if (status == HK_OK && !message_out->data)
 		status = hk__why(&chan->base.net->why, HK_EIO,
 				 "rank %u sent a message that cannot be", chan->base.spec.key.peer);
+	if (status != HK_OK)
+		hk__shm_unpeek(&chan->base);
 	return status;
 }
 
@@ -247,27 +304,14 @@ enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out
 	return chan_look(chan_of(base), NULL, base->spec.slot_bytes, message_out);
 }
 
-/* After lent bytes were read: whether they were the sender's until now. */
-static enum hk_status chan_still_lent(const struct shm_chan *chan)
-{
-	struct shm *shm = shm_of(chan->base.net);
-
-	/* Pairs with the one in hk__shm_cancel. */
-	atomic_thread_fence(memory_order_acquire);
-	if (!atomic_load_explicit(&chan->line->cancelled, memory_order_relaxed))
-		return HK_OK;
-	/* It may have said why. */
-	hk__shm_hear(shm);
-	return hk__chan_taken_back(&chan->base);
-}
-
 enum hk_status hk__shm_release(struct hk_chan *base)
 {
 	struct shm_chan *chan = chan_of(base);
 
 	if (__builtin_expect(chan->borrowed == chan->count + 1, 0)) {
+		hk__shm_unpeek(base);
+		/* Whether they were the sender's until now. */
 		enum hk_status status = chan_still_lent(chan);
-
 		if (status != HK_OK)
 			return status;
 	}

@@ -118,6 +118,7 @@ struct shm_line {
 	_Atomic uint64_t pid;	/* 0: nobody sends yet */
 	_Atomic uint64_t word_at, word;
 	_Atomic uint32_t cancelled; /* what was lent may have changed */
+	_Atomic uint32_t reading;   /* a thread reads what was lent: its memory stays */
 };
 
 enum {
@@ -226,6 +227,7 @@ struct shm_chan {
 	char *bounce;	     /* receiver: a copy of what another process lent */
 	uint64_t bounced;    /* the number of that message */
 	uint64_t borrowed;   /* receiver: the number of a lent message that was looked at */
+	bool pins;	     /* receiver: it has raised `reading` */
 };
 
 static inline struct shm *shm_of(struct hk_net *net)
@@ -341,6 +343,7 @@ enum hk_status hk__shm_lend(struct hk_chan *base, const void *data, uint32_t len
 			    bool *done_out);
 bool hk__shm_lent(struct hk_chan *base);
 enum hk_status hk__shm_peek(struct hk_chan *base, struct hk_message *message_out);
+void hk__shm_unpeek(struct hk_chan *base);
 enum hk_status hk__shm_release(struct hk_chan *base);
 enum hk_status hk__shm_take(struct hk_chan *base, void *dst, uint32_t cap,
 			    struct hk_message *message_out, bool *done_out);
