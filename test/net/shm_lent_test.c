@@ -7,6 +7,7 @@
 #include "net/shm/shm.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -286,4 +287,78 @@ TEST(a_living_process_that_withdrew_is_not_gone)
 TEST(memory_that_its_owner_unmapped_too_soon)
 {
 	withdrawn_from(false, HK_EIO, "memory that rank 0 sends cannot be read");
+}
+
+/* ---- processes that have the same number ---- */
+
+/* *alone_out: this is process 1 of a PID namespace of its own. Else its parent. */
+static pid_t fork_alone(bool *alone_out)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	*alone_out = pid == 0;
+	if (pid)
+		return pid;
+	CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+	if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+		_exit(77);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+		return 0;
+	}
+	int status;
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+/* Both are forked from one: what they allocate lies at the same addresses. */
+static void namesake_rank(uint32_t rank)
+{
+	struct hk_chan_spec spec = spec_to(1 - rank);
+	struct hk_net *net = open_net(rank, false);
+	struct hk_chan *chan;
+
+	CHECK_EQ(getpid(), 1);
+	if (rank == 1) {
+		CHECK_EQ(hk__chan_open_recv(net, &spec, &chan), HK_OK);
+		for (int i = 0; i < 9; i++)
+			receive_small(chan);
+		return;
+	}
+	CHECK_EQ(hk__chan_open_send(net, &spec, &chan), HK_OK);
+	void *from = map_lent();
+	for (int i = 0; i < 9; i++)
+		send_small(chan);
+	CHECK_EQ(hk__chan_lendable(chan, from, LENT), HK_LEND_NO);
+}
+
+/* Who reads process 1 there reads itself, and finds what it looks for. */
+TEST(a_process_does_not_take_itself_for_another)
+{
+	pid_t pids[2];
+	int status[2];
+
+	make_segments();
+	for (uint32_t r = 0; r < 2; r++) {
+		bool alone;
+
+		pids[r] = fork_alone(&alone);
+		if (alone) {
+			namesake_rank(r);
+			_exit(0);
+		}
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		CHECK_EQ(waitpid(pids[r], &status[r], 0), pids[r]);
+	for (uint32_t r = 0; r < 2; r++) {
+		CHECK(WIFEXITED(status[r]));
+		if (WEXITSTATUS(status[r]) == 77)
+			SKIP("no PID namespace can be had");
+		CHECK_EQ(WEXITSTATUS(status[r]), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		hk__shm_segment_unmap(segments[i], BYTES);
 }

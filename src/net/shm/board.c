@@ -73,8 +73,7 @@ static bool process_look(uint32_t pid, char *state_out, uint64_t *start_out)
 	return true;
 }
 
-/* Where numbers of processes mean the same; 0: nobody knows. */
-static uint32_t process_space(void)
+uint32_t hk__shm_process_space(void)
 {
 	struct stat stat_of;
 
@@ -157,7 +156,7 @@ enum hk_status hk__shm_board_join(struct shm *shm)
 	if (!process_look((uint32_t)shm->pid, &state, &start))
 		start = 0;
 	atomic_store(&own->start, start);
-	atomic_store(&own->space, process_space());
+	atomic_store(&own->space, shm->space);
 	atomic_store(&own->pid, (uint32_t)shm->pid);
 	atomic_store(&own->state, SEAT_TAKEN);
 	lock = seat_lock(shm->seat);

@@ -212,6 +212,7 @@ enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
 	atomic_store_explicit(&chan->line->word_at, (uint64_t)(uintptr_t)&shm->word,
 			      memory_order_relaxed);
 	atomic_store_explicit(&chan->line->word, shm->word, memory_order_relaxed);
+	atomic_store_explicit(&chan->line->space, shm->space, memory_order_relaxed);
 	/* Pairs with the acquire in chan_try_read. */
 	atomic_store_explicit(&chan->line->pid, shm->pid, memory_order_release);
 	return HK_OK;

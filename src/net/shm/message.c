@@ -144,6 +144,14 @@ static inline void *address(uint64_t at)
 	return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr) */
 }
 
+/* Whether its number is the same process here; unknown: the word decides alone. */
+static bool space_is_ours(const struct shm *shm, const struct shm_line *line)
+{
+	uint32_t space = atomic_load_explicit(&line->space, memory_order_relaxed);
+
+	return !space || !shm->space || space == shm->space;
+}
+
 /* Whether this process can read the sender's memory; found out once. */
 static void chan_try_read(struct shm_chan *chan)
 {
@@ -159,7 +167,8 @@ static void chan_try_read(struct shm_chan *chan)
 	chan->reads = READS_NOTHING;
 	if (shm->spec.threads)
 		chan->reads = READS_THREAD;
-	else if (process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) == sizeof(word) &&
+	else if (space_is_ours(shm, chan->line) &&
+		 process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0) == sizeof(word) &&
 		 word == atomic_load_explicit(&chan->line->word, memory_order_relaxed))
 		chan->reads = READS_SENDER;
 	atomic_store_explicit(&chan->line->reads, chan->reads, memory_order_relaxed);

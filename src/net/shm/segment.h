@@ -28,8 +28,9 @@
  * lent: the slot holds only where it is, and the receiver reads it there. Other
  * memory of the sender can be lent too if the receiver may read it: directly in
  * the same process, else by process_vm_readv(2), if the system allows that: the
- * sender leaves a word of its own in the channel's first line, and the receiver
- * tries to read it.
+ * sender leaves a random word in the channel's first line, and the receiver tries
+ * to read it. A number may be another process to the receiver, even itself: so
+ * both have to be in one PID namespace, and nobody else has that word.
  *
  * Sleeping: the owner of a segment raises `asleep`, looks once more, and waits
  * on `bell` (or, if it waits for sockets too, on its eventfd). Whoever posts to
@@ -116,7 +117,8 @@ struct shm_line {
 	_Atomic uint32_t state;
 	_Atomic uint32_t reads; /* READS_...: what the receiver can do */
 	_Atomic uint64_t pid;	/* 0: nobody sends yet */
-	_Atomic uint64_t word_at, word;
+	_Atomic uint64_t word_at, word; /* random; where the sender has it, and what it is */
+	_Atomic uint32_t space;	    /* of processes, in which pid is the sender; 0: unknown */
 	_Atomic uint32_t cancelled; /* what was lent may have changed */
 	_Atomic uint32_t reading;   /* a thread reads what was lent: its memory stays */
 };
@@ -196,7 +198,8 @@ struct shm {
 	struct hk__array rooms;	      /* struct shm_room, free or soon */
 	bool barriers;		      /* others' barriers reach this process */
 	uint64_t pid;
-	uint64_t word; /* for peers to try to read */
+	uint64_t word;	/* random, for peers to try to read */
+	uint32_t space; /* in which pid is this process; 0: nobody knows */
 	uint32_t bell_seen;
 	struct shm_seat *seats;	  /* the board; NULL: there is none */
 	struct shm_other *others; /* by seat */
@@ -268,6 +271,8 @@ static inline void shm_awake(struct shm *shm)
 
 /* ---- board.c ---- */
 
+/* Where numbers of processes mean the same: a PID namespace; 0: nobody knows. */
+uint32_t hk__shm_process_space(void);
 enum hk_status hk__shm_board_join(struct shm *shm);
 void hk__shm_board_leave(struct shm *shm);
 void hk__shm_tell(struct hk_net *net, const void *note, uint32_t len);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shm.c - the net in shared memory: segments, waking and sleeping. */
+#include "net/auth.h"
 #include "net/shm/segment.h"
 #include "base/fork.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -180,6 +182,20 @@ static const struct hk_net_ops shm_ops = {
 	.watch = hk__shm_watch,
 };
 
+/* A word that stands in no other process. */
+static enum hk_status word_make(struct shm *shm)
+{
+	unsigned char nonce[HK__NONCE_BYTES];
+
+	_Static_assert(sizeof(shm->word) <= HK__NONCE_BYTES, "a nonce is enough");
+	enum hk_status status = hk__auth_ready();
+	if (status != HK_OK)
+		return status;
+	hk__auth_nonce(nonce);
+	memcpy(&shm->word, nonce, sizeof(shm->word));
+	return HK_OK;
+}
+
 enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out)
 {
 	const struct hk_alloc *alloc = spec->alloc ? spec->alloc : &hk__alloc_default;
@@ -211,8 +227,10 @@ enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_
 	own->magic = SHM_MAGIC;
 	own->entry_count = SHM_ENTRIES;
 	shm->pid = (uint64_t)getpid();
-	shm->word = (uint64_t)(uintptr_t)shm ^ shm->pid << 32;
-	status = hk__shm_board_join(shm);
+	shm->space = hk__shm_process_space();
+	status = word_make(shm);
+	if (status == HK_OK)
+		status = hk__shm_board_join(shm);
 	if (status != HK_OK) {
 		hk__net_close(&shm->base);
 		return status;
