@@ -7,9 +7,8 @@ DESTDIR ?=
 # How many things at once: make JOBS=1 (make's own -j does not reach CMake).
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
-# Of make soak and make test-kill: where to begin; how many RUNS they are told themselves.
+# Of make soak, soak-real and test-kill: where to begin; how many RUNS they are told themselves.
 SEED ?= $(shell date +%s)
-SECONDS ?= 600
 
 SOURCES = $(shell find src cli compat test fuzz bench examples -name '*.c')
 
@@ -132,7 +131,13 @@ soak: ## random faults in virtual time; SEED=... RUNS=... SECONDS=600, WHOLE=1: 
 	@scripts/setup build
 	@$(call configure,default)
 	@$(call build,default) --target swarm_swarm swarm_kill swarm_recover swarm_hook
-	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(or $(RUNS),0) $(SECONDS)
+	@WHOLE='$(WHOLE)' scripts/soak build $(SEED) $(or $(RUNS),0) $(or $(SECONDS),600)
+
+soak-real: ## all kinds of things on real processes, and nothing grows; SECONDS=3600 SEED=...
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target soak_rank
+	@test/soak/drive build --seed $(SEED) --seconds $(or $(SECONDS),3600)
 
 test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... DOCS=1
 	@scripts/setup test
@@ -197,4 +202,4 @@ help: ## this list
 
 .PHONY: all test test-gpu test-torch bench-gpu bench-gpu-host gpu-report demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
-	test-launchers test-sim test-simgrid startup soak
+	test-launchers test-sim test-simgrid startup soak soak-real
