@@ -63,11 +63,13 @@ HK__NCCL_TWIN(LLA2ACalcSlots);
 
 /* ---- teams: none shares memory that a program's kernel could reach ---- */
 
-static ncclTeam_t team_world(const struct ncclComm *comm)
+static ncclTeam_t team_world(struct ncclComm *comm)
 {
-	if (!hk__nccl_comm_is(comm))
+	if (!hk__nccl_comm_try(comm))
 		return (ncclTeam_t){ 0, 0, 0 };
-	return (ncclTeam_t){ .nRanks = comm->nranks, .rank = comm->rank, .stride = 1 };
+	ncclTeam_t team = { .nRanks = comm->nranks, .rank = comm->rank, .stride = 1 };
+	hk__nccl_comm_drop(comm);
+	return team;
 }
 
 ncclTeam_t ncclTeamWorld(ncclComm_t comm)
@@ -91,7 +93,9 @@ HK__NCCL_TWIN(TeamRail);
 
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
 {
-	return hk__nccl_comm_is(comm) ? comm->rank + (rank - team.rank) * team.stride : -1;
+	ncclTeam_t world = team_world(comm);
+
+	return world.nRanks > 0 ? world.rank + (rank - team.rank) * team.stride : -1;
 }
 HK__NCCL_TWIN(TeamRankToWorld);
 

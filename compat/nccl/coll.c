@@ -76,10 +76,7 @@ static ncclResult_t redop_make(ncclRedOp_t *op, const void *scalar, ncclDataType
 			       ncclScalarResidence_t residence, ncclComm_t comm)
 {
 	enum hk_type ours;
-	ncclResult_t result = hk__nccl_comm_check(comm, "ncclRedOpCreatePreMulSum");
 
-	if (result != ncclSuccess)
-		return result;
 	if (!op || !scalar || !hk__nccl_type(type, &ours) ||
 	    (residence != ncclScalarDevice && residence != ncclScalarHostImmediate))
 		return hk__nccl_fail(ncclInvalidArgument,
@@ -112,7 +109,13 @@ static ncclResult_t redop_make(ncclRedOp_t *op, const void *scalar, ncclDataType
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,
 				      ncclScalarResidence_t residence, ncclComm_t comm)
 {
-	return redop_make(op, scalar, type, residence, comm);
+	ncclResult_t result = hk__nccl_comm_take(comm, "ncclRedOpCreatePreMulSum");
+
+	if (result != ncclSuccess)
+		return result;
+	result = redop_make(op, scalar, type, residence, comm);
+	hk__nccl_comm_drop(comm);
+	return result;
 }
 HK__NCCL_TWIN(RedOpCreatePreMulSum);
 
@@ -128,13 +131,14 @@ static struct hk__nccl_redop *redop_find(struct ncclComm *comm, ncclRedOp_t op)
 
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
-	if (!hk__nccl_comm_is(comm))
+	if (!hk__nccl_comm_try(comm))
 		return hk__nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy: not a communicator");
 	pthread_mutex_lock(&comm->lock);
 	struct hk__nccl_redop *made = redop_find(comm, op);
 	if (made)
 		made->used = false;
 	pthread_mutex_unlock(&comm->lock);
+	hk__nccl_comm_drop(comm);
 	return made ? ncclSuccess
 		    : hk__nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy: %d was not made",
 				    (int)op);
@@ -167,44 +171,56 @@ static ncclResult_t op_take_redop(struct hk__nccl_op *op, ncclDataType_t type, n
 
 /* ---- calls ---- */
 
-static ncclResult_t op_go(struct hk__nccl_op *op, ncclDataType_t type, ncclRedOp_t redop)
+/* Buffers that a rank does not have in a call may be anything: they are not looked at. */
+static void op_mask(struct hk__nccl_op *op)
+{
+	if ((int)op->root == op->comm->rank)
+		return;
+	if (op->kind == HK__NCCL_REDUCE || op->kind == HK__NCCL_GATHER)
+		op->out = NULL;
+	if (op->kind == HK__NCCL_BROADCAST || op->kind == HK__NCCL_SCATTER)
+		op->in = NULL;
+}
+
+/* Of a communicator that is held. A group that notes it takes the hold over. */
+static ncclResult_t op_go(struct hk__nccl_op *op, ncclDataType_t type, ncclRedOp_t redop,
+			  bool *noted)
 {
 	const char *name = hk__nccl_op_name(op->kind);
-	ncclResult_t result = hk__nccl_comm_check(op->comm, name);
-	bool noted = false;
 
-	if (result != ncclSuccess)
-		return result;
 	if (!hk__nccl_type(type, &op->type))
 		return hk__nccl_fail(ncclInvalidArgument, "%s: %d is no type", name, (int)type);
 	if (op->root >= (uint32_t)op->comm->nranks)
 		return hk__nccl_fail(ncclInvalidArgument, "%s: rank %d of %d", name, (int)op->root,
 				     op->comm->nranks);
-	result = op_take_redop(op, type, redop);
+	op_mask(op);
+	ncclResult_t result = op_take_redop(op, type, redop);
 	if (result == ncclSuccess)
-		result = hk__nccl_group_note_op(op, &noted);
-	if (result != ncclSuccess || noted)
+		result = hk__nccl_group_note_op(op, noted);
+	if (result != ncclSuccess || *noted)
 		return result;
 	return hk__nccl_ops_perform(op, 1);
 }
 
 ncclResult_t hk__nccl_op_submit(struct hk__nccl_op *op, ncclDataType_t type, ncclRedOp_t redop)
 {
-	return hk__nccl_group_said(op_go(op, type, redop));
+	bool noted = false;
+	ncclResult_t result = hk__nccl_comm_take(op->comm, hk__nccl_op_name(op->kind));
+
+	if (result == ncclSuccess) {
+		result = op_go(op, type, redop, &noted);
+		if (!noted || result != ncclSuccess)
+			hk__nccl_comm_drop(op->comm);
+	}
+	return hk__nccl_group_said(result);
 }
 
-/* Buffers that a rank does not have in a call may be anything: they are not looked at. */
 static struct hk__nccl_op op_of(enum hk__nccl_op_kind kind, const void *in, void *out, size_t count,
 				ncclComm_t comm, cudaStream_t stream)
 {
 	return (struct hk__nccl_op){
 		.kind = kind, .in = in, .out = out, .count = count, .comm = comm, .stream = stream
 	};
-}
-
-static bool is_root(ncclComm_t comm, int root)
-{
-	return hk__nccl_comm_is(comm) && comm->rank == root;
 }
 
 ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
@@ -219,8 +235,7 @@ HK__NCCL_TWIN(AllReduce);
 ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
 			ncclRedOp_t redop, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	struct hk__nccl_op op =
-		op_of(HK__NCCL_REDUCE, in, is_root(comm, root) ? out : NULL, count, comm, stream);
+	struct hk__nccl_op op = op_of(HK__NCCL_REDUCE, in, out, count, comm, stream);
 
 	op.root = (uint32_t)root;
 	return hk__nccl_op_submit(&op, type, redop);
@@ -230,8 +245,7 @@ HK__NCCL_TWIN(Reduce);
 ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type, int root,
 			   ncclComm_t comm, cudaStream_t stream)
 {
-	struct hk__nccl_op op = op_of(HK__NCCL_BROADCAST, is_root(comm, root) ? in : NULL, out,
-				      count, comm, stream);
+	struct hk__nccl_op op = op_of(HK__NCCL_BROADCAST, in, out, count, comm, stream);
 
 	op.root = (uint32_t)root;
 	return hk__nccl_op_submit(&op, type, ncclSum);
@@ -241,8 +255,7 @@ HK__NCCL_TWIN(Broadcast);
 ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
 		       cudaStream_t stream)
 {
-	struct hk__nccl_op op = op_of(HK__NCCL_BROADCAST, is_root(comm, root) ? buffer : NULL,
-				      buffer, count, comm, stream);
+	struct hk__nccl_op op = op_of(HK__NCCL_BROADCAST, buffer, buffer, count, comm, stream);
 
 	op.root = (uint32_t)root;
 	return hk__nccl_op_submit(&op, type, ncclSum);
@@ -279,8 +292,7 @@ HK__NCCL_TWIN(AlltoAll);
 ncclResult_t ncclGather(const void *in, void *out, size_t count, ncclDataType_t type, int root,
 			ncclComm_t comm, cudaStream_t stream)
 {
-	struct hk__nccl_op op =
-		op_of(HK__NCCL_GATHER, in, is_root(comm, root) ? out : NULL, count, comm, stream);
+	struct hk__nccl_op op = op_of(HK__NCCL_GATHER, in, out, count, comm, stream);
 
 	op.root = (uint32_t)root;
 	return hk__nccl_op_submit(&op, type, ncclSum);
@@ -290,8 +302,7 @@ HK__NCCL_TWIN(Gather);
 ncclResult_t ncclScatter(const void *in, void *out, size_t count, ncclDataType_t type, int root,
 			 ncclComm_t comm, cudaStream_t stream)
 {
-	struct hk__nccl_op op =
-		op_of(HK__NCCL_SCATTER, is_root(comm, root) ? in : NULL, out, count, comm, stream);
+	struct hk__nccl_op op = op_of(HK__NCCL_SCATTER, in, out, count, comm, stream);
 
 	op.root = (uint32_t)root;
 	return hk__nccl_op_submit(&op, type, ncclSum);

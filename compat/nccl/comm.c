@@ -1,61 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * comm.c - communicators: how long they live, and what can be asked of them.
- *
- * hk_group_free waits for all ranks, and one thread may destroy those of several:
- * so groups are freed by threads of their own, and what is left of that when the
- * process ends is waited for, for a while.
- */
+/* comm.c - communicators: their state, their end, and what can be asked of them. */
 #include "comm.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#define COMM_MAGIC UINT64_C(0x484f434b4e43434c)
-#define EXIT_WAIT_S 10
-
-/* ---- who is still being freed ---- */
-
-static pthread_mutex_t exit_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t exit_change = PTHREAD_COND_INITIALIZER;
-static unsigned exit_count;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
-
-static void exit_wait(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += EXIT_WAIT_S;
-	pthread_mutex_lock(&exit_lock);
-	while (exit_count > 0 && pthread_cond_timedwait(&exit_change, &exit_lock, &until) == 0)
-		;
-	pthread_mutex_unlock(&exit_lock);
-}
-
-static void exit_register(void)
-{
-	(void)atexit(exit_wait);
-}
-
-static void exit_add(void)
-{
-	pthread_mutex_lock(&exit_lock);
-	exit_count++;
-	pthread_mutex_unlock(&exit_lock);
-}
-
-static void exit_done(void)
-{
-	pthread_mutex_lock(&exit_lock);
-	exit_count--;
-	pthread_cond_broadcast(&exit_change);
-	pthread_mutex_unlock(&exit_lock);
-}
-
-/* ---- from the first hold to the last ---- */
 
 ncclResult_t hk__nccl_config_check(const ncclConfig_t *config)
 {
@@ -71,90 +19,6 @@ ncclResult_t hk__nccl_config_check(const ncclConfig_t *config)
 	return ncclSuccess;
 }
 
-static void comm_configure(struct ncclComm *comm, const ncclConfig_t *config)
-{
-	comm->blocking = true;
-	if (!config)
-		return;
-	if (config->blocking != NCCL_CONFIG_UNDEF_INT)
-		comm->blocking = config->blocking != 0;
-	if (config->size >= offsetof(ncclConfig_t, commName) + sizeof(config->commName) &&
-	    config->commName)
-		snprintf(comm->name, sizeof(comm->name), "%s", config->commName);
-}
-
-struct ncclComm *hk__nccl_comm_new(int rank, int nranks, const ncclConfig_t *config)
-{
-	struct ncclComm *comm = calloc(1, sizeof(*comm));
-
-	if (!comm) {
-		(void)hk__nccl_fail(ncclSystemError, "no memory for a communicator");
-		return NULL;
-	}
-	pthread_once(&exit_once, exit_register);
-	pthread_mutex_init(&comm->lock, NULL);
-	pthread_mutex_init(&comm->why_lock, NULL);
-	comm->magic = COMM_MAGIC;
-	comm->holds = 1;
-	comm->rank = rank;
-	comm->nranks = nranks;
-	comm->state = ncclInProgress;
-	comm->context = hk__nccl_context(&comm->device);
-	comm_configure(comm, config);
-	return comm;
-}
-
-void hk__nccl_comm_hold(struct ncclComm *comm)
-{
-	atomic_fetch_add(&comm->holds, 1);
-}
-
-static void comm_free(struct ncclComm *comm)
-{
-	struct ncclComm *parent = comm->parent;
-
-	hk__nccl_enter(comm->context);
-	if (!atomic_load(&comm->aborts))
-		(void)hk__nccl_comm_flush(comm);
-	hk_group_free(comm->group);
-	if (comm->event)
-		(void)hk__nccl_driver()->event_free(comm->event);
-	hk__nccl_leave(comm->context);
-	pthread_mutex_destroy(&comm->lock);
-	pthread_mutex_destroy(&comm->why_lock);
-	free(comm);
-	if (parent)
-		hk__nccl_comm_drop(parent);
-}
-
-static void *comm_free_run(void *ctx)
-{
-	comm_free(ctx);
-	exit_done();
-	return NULL;
-}
-
-void hk__nccl_comm_drop(struct ncclComm *comm)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-
-	if (atomic_fetch_sub(&comm->holds, 1) != 1)
-		return;
-	comm->magic = 0;
-	exit_add();
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attr, comm_free_run, comm) != 0)
-		(void)comm_free_run(comm);
-	pthread_attr_destroy(&attr);
-}
-
-bool hk__nccl_comm_is(const struct ncclComm *comm)
-{
-	return comm && comm->magic == COMM_MAGIC;
-}
-
 /* It has failed before: what is said is why it did. */
 static ncclResult_t comm_refuse(struct ncclComm *comm, ncclResult_t state, const char *what)
 {
@@ -167,10 +31,8 @@ static ncclResult_t comm_refuse(struct ncclComm *comm, ncclResult_t state, const
 			     why[0] ? why : hk__nccl_result_text(state));
 }
 
-ncclResult_t hk__nccl_comm_check(struct ncclComm *comm, const char *what)
+ncclResult_t hk__nccl_comm_usable(struct ncclComm *comm, const char *what)
 {
-	if (!hk__nccl_comm_is(comm))
-		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);
 	int state = atomic_load(&comm->state);
 	if (state == ncclInProgress)
 		return hk__nccl_fail(ncclInvalidUsage,
@@ -182,6 +44,16 @@ ncclResult_t hk__nccl_comm_check(struct ncclComm *comm, const char *what)
 	if (atomic_load(&comm->finalized))
 		return hk__nccl_fail(ncclInvalidUsage, "%s: the communicator was finalized", what);
 	return ncclSuccess;
+}
+
+ncclResult_t hk__nccl_comm_take(struct ncclComm *comm, const char *what)
+{
+	if (!hk__nccl_comm_try(comm))
+		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);
+	ncclResult_t result = hk__nccl_comm_usable(comm, what);
+	if (result != ncclSuccess)
+		hk__nccl_comm_drop(comm);
+	return result;
 }
 
 ncclResult_t hk__nccl_comm_flush(struct ncclComm *comm)
@@ -211,50 +83,44 @@ ncclResult_t hk__nccl_comm_failed(struct ncclComm *comm, enum hk_status status, 
 
 /* ---- the end ---- */
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm)
+/* Once: to give it up twice would drop another one's hold. */
+static ncclResult_t comm_end(struct ncclComm *comm, bool aborts, const char *what)
 {
 	if (!comm)
 		return ncclSuccess;
-	if (!hk__nccl_comm_is(comm))
-		return hk__nccl_fail(ncclInvalidArgument, "ncclCommDestroy: not a communicator");
+	if (!hk__nccl_comm_try(comm))
+		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);
+	if (aborts)
+		hk__nccl_comm_revoke(comm);
+	bool closed = hk__nccl_comm_close(comm);
 	hk__nccl_comm_drop(comm);
-	return ncclSuccess;
+	return closed ? ncclSuccess
+		      : hk__nccl_fail(ncclInvalidArgument,
+				      "%s: another thread destroys the communicator", what);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+	return comm_end(comm, false, "ncclCommDestroy");
 }
 HK__NCCL_TWIN(CommDestroy);
 
 /* What is in flight ends, here and on the other ranks. */
-static void comm_revoke(struct ncclComm *comm)
-{
-	atomic_store(&comm->aborts, true);
-	if (!atomic_load(&comm->made))
-		return; /* who makes it sees it */
-	/* Who waits in an operation lets go soon; a job of its own may take its time. */
-	if (atomic_load(&comm->state) != ncclInProgress)
-		pthread_mutex_lock(&comm->lock);
-	else if (pthread_mutex_trylock(&comm->lock) != 0)
-		return;
-	(void)!hk_group_revoke(comm->group);
-	pthread_mutex_unlock(&comm->lock);
-}
-
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-	if (!comm)
-		return ncclSuccess;
-	if (!hk__nccl_comm_is(comm))
-		return hk__nccl_fail(ncclInvalidArgument, "ncclCommAbort: not a communicator");
-	comm_revoke(comm);
-	hk__nccl_comm_drop(comm);
-	return ncclSuccess;
+	return comm_end(comm, true, "ncclCommAbort");
 }
 HK__NCCL_TWIN(CommAbort);
 
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 {
-	if (!hk__nccl_comm_is(comm) || flags != NCCL_REVOKE_DEFAULT)
-		return hk__nccl_fail(ncclInvalidArgument, "ncclCommRevoke: %s",
-				     flags ? "unknown flags" : "not a communicator");
-	comm_revoke(comm);
+	if (flags != NCCL_REVOKE_DEFAULT)
+		return hk__nccl_fail(ncclInvalidArgument, "ncclCommRevoke: unknown flags %d",
+				     flags);
+	if (!hk__nccl_comm_try(comm))
+		return hk__nccl_fail(ncclInvalidArgument, "ncclCommRevoke: not a communicator");
+	hk__nccl_comm_revoke(comm);
+	hk__nccl_comm_drop(comm);
 	return ncclSuccess;
 }
 HK__NCCL_TWIN(CommRevoke);
@@ -280,52 +146,58 @@ static void comm_look(struct ncclComm *comm)
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *result)
 {
-	if (!hk__nccl_comm_is(comm) || !result)
-		return hk__nccl_fail(ncclInvalidArgument, "ncclCommGetAsyncError: %s",
-				     result ? "not a communicator" : "`result` is NULL");
+	if (!result)
+		return hk__nccl_fail(ncclInvalidArgument,
+				     "ncclCommGetAsyncError: `result` is NULL");
+	if (!hk__nccl_comm_try(comm))
+		return hk__nccl_fail(ncclInvalidArgument,
+				     "ncclCommGetAsyncError: not a communicator");
 	if (atomic_load(&comm->state) == ncclSuccess)
 		comm_look(comm);
 	*result = (ncclResult_t)atomic_load(&comm->state);
+	hk__nccl_comm_drop(comm);
 	return ncclSuccess;
 }
 HK__NCCL_TWIN(CommGetAsyncError);
 
-static ncclResult_t comm_ask(ncclComm_t comm, const int *value, const char *what)
+enum question {
+	ASK_COUNT,
+	ASK_DEVICE,
+	ASK_RANK
+};
+
+static ncclResult_t comm_ask(ncclComm_t comm, enum question question, int *answer, const char *what)
 {
-	if (!hk__nccl_comm_is(comm) || !value)
-		return hk__nccl_fail(ncclInvalidArgument, "%s: %s", what,
-				     value ? "not a communicator" : "no place for the answer");
+	ncclResult_t result = ncclSuccess;
+
+	if (!answer)
+		return hk__nccl_fail(ncclInvalidArgument, "%s: no place for the answer", what);
+	if (!hk__nccl_comm_try(comm))
+		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);
 	if (!atomic_load(&comm->made))
-		return hk__nccl_fail(ncclInvalidUsage, "%s: it is still being made", what);
-	return ncclSuccess;
+		result = hk__nccl_fail(ncclInvalidUsage, "%s: it is still being made", what);
+	else
+		*answer = question == ASK_COUNT	   ? comm->nranks
+			  : question == ASK_DEVICE ? comm->device
+						   : comm->rank;
+	hk__nccl_comm_drop(comm);
+	return result;
 }
 
 ncclResult_t ncclCommCount(ncclComm_t comm, int *count)
 {
-	ncclResult_t result = comm_ask(comm, count, "ncclCommCount");
-
-	if (result == ncclSuccess)
-		*count = comm->nranks;
-	return result;
+	return comm_ask(comm, ASK_COUNT, count, "ncclCommCount");
 }
 HK__NCCL_TWIN(CommCount);
 
 ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *device)
 {
-	ncclResult_t result = comm_ask(comm, device, "ncclCommCuDevice");
-
-	if (result == ncclSuccess)
-		*device = comm->device;
-	return result;
+	return comm_ask(comm, ASK_DEVICE, device, "ncclCommCuDevice");
 }
 HK__NCCL_TWIN(CommCuDevice);
 
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank)
 {
-	ncclResult_t result = comm_ask(comm, rank, "ncclCommUserRank");
-
-	if (result == ncclSuccess)
-		*rank = comm->rank;
-	return result;
+	return comm_ask(comm, ASK_RANK, rank, "ncclCommUserRank");
 }
 HK__NCCL_TWIN(CommUserRank);

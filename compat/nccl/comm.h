@@ -115,7 +115,7 @@ void hk__nccl_place_close(struct hk__nccl_place *place);
 /* This host's address by NCCL_SOCKET_IFNAME, or the first that leads out; as text. */
 bool hk__nccl_iface(const char *ifname, char *text, size_t room);
 
-/* ---- communicators: comm.c, life.c, job.c ---- */
+/* ---- communicators: life.c, comm.c, job.c ---- */
 
 struct hk__nccl_redop {
 	bool used;
@@ -130,20 +130,23 @@ struct hk__nccl_redop {
 };
 
 struct ncclComm {
-	uint64_t magic;
+	uint64_t magic;		/* for ever, as the two locks: life.c */
 	pthread_mutex_t lock;	/* of group, redops, event: one call at a time */
+	pthread_mutex_t why_lock; /* of why: the line of what has failed */
+	struct ncclComm *next_spare;
+	_Atomic unsigned holds;	/* the caller's, and one for every child, job, op and call */
+	_Atomic bool closed;	/* the caller has given it up */
+	_Atomic bool joined;	/* group is what it will be */
 	struct hk_group *group;	/* NULL until it is made */
 	struct ncclComm *parent; /* that its group was split from: it has to be freed later */
-	_Atomic unsigned holds;	/* the caller's, and one for every child and job */
 	int rank, nranks;
 	int device;
 	void *context;		/* NULL: no GPU */
 	bool blocking;
 	char name[64];
 	_Atomic int state;	/* ncclInProgress, ncclSuccess, or what has failed */
-	pthread_mutex_t why_lock; /* of why: the line of what has failed */
 	char why[HK_WHY_MAX];
-	_Atomic bool made;	/* group, rank and nranks are what they will be */
+	_Atomic bool made;	/* rank and nranks are, too */
 	_Atomic bool aborts;
 	_Atomic bool finalized;
 	void *event;		/* behind the last op on the device */
@@ -153,12 +156,21 @@ struct ncclComm {
 
 struct ncclComm *hk__nccl_comm_new(int rank, int nranks, const ncclConfig_t *config);
 ncclResult_t hk__nccl_config_check(const ncclConfig_t *config);
-/* ncclInvalidArgument for what is none, is being made, or is over. */
-ncclResult_t hk__nccl_comm_check(struct ncclComm *comm, const char *what);
-bool hk__nccl_comm_is(const struct ncclComm *comm);
-/* Who drops the last hold has the group freed, by a thread of its own. */
+/* Holds it, unless the caller has given it up or it is none. */
+bool hk__nccl_comm_try(struct ncclComm *comm);
+/* Holds it where it can be used for a call; else says why not. */
+ncclResult_t hk__nccl_comm_take(struct ncclComm *comm, const char *what);
+/* Of one that is held: ncclInvalidUsage while it is made, and when it is over. */
+ncclResult_t hk__nccl_comm_usable(struct ncclComm *comm, const char *what);
 void hk__nccl_comm_hold(struct ncclComm *comm);
+/* Who drops the last hold has the group freed, by a thread of its own. */
 void hk__nccl_comm_drop(struct ncclComm *comm);
+/* Drops the caller's hold; false: another one has. */
+bool hk__nccl_comm_close(struct ncclComm *comm);
+/* Its group, from now on; revoked at once where the communicator was aborted. */
+void hk__nccl_comm_join(struct ncclComm *comm, struct hk_group *group);
+/* What is in flight ends, here and on the other ranks. By any thread. */
+void hk__nccl_comm_revoke(struct ncclComm *comm);
 /* Waits until what was enqueued is over. */
 ncclResult_t hk__nccl_comm_flush(struct ncclComm *comm);
 /* Failing of the group is the communicator's from then on. */
@@ -231,9 +243,11 @@ struct hk__nccl_op {
 	struct hk_request *request;	/* host memory: to be waited for */
 };
 
-/* Checks, and performs or notes it. */
+/* Checks, and performs or notes it; its communicator is held until it is over. */
 ncclResult_t hk__nccl_op_submit(struct hk__nccl_op *op, ncclDataType_t type, ncclRedOp_t redop);
 ncclResult_t hk__nccl_ops_perform(struct hk__nccl_op *ops, size_t count);
+/* Drops their communicators. */
+void hk__nccl_ops_drop(const struct hk__nccl_op *ops, size_t count);
 const char *hk__nccl_op_name(enum hk__nccl_op_kind kind);
 bool hk__nccl_op_coll(enum hk__nccl_op_kind kind, enum hk_coll *coll_out);
 /* In the group of this thread, if one has begun: false if none has. */

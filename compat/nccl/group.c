@@ -95,6 +95,7 @@ ncclResult_t ncclGroupEnd(void)
 	}
 	struct group taken = group_take();
 	ncclResult_t result = group_perform(&taken);
+	hk__nccl_ops_drop(taken.ops, taken.count);
 	free(taken.ops);
 	return result;
 }
@@ -125,6 +126,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
 		result = hk__nccl_simulate(taken.ops, taken.count, &time);
 	if (result == ncclSuccess && info)
 		info->estimatedTime = time;
+	hk__nccl_ops_drop(taken.ops, taken.count);
 	free(taken.ops);
 	return result;
 }

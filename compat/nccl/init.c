@@ -32,7 +32,7 @@ static struct hk__nccl_job *job_new(enum hk__nccl_job_kind kind, struct ncclComm
 static void comm_undo(struct ncclComm *comm)
 {
 	atomic_store(&comm->state, ncclInternalError);
-	hk__nccl_comm_drop(comm);
+	(void)hk__nccl_comm_close(comm);
 }
 
 /* ---- a rank of all ---- */
@@ -170,10 +170,8 @@ static ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t
 			       const ncclConfig_t *config)
 {
 	struct ncclComm *comm = NULL;
-	ncclResult_t result = hk__nccl_comm_check(parent, "ncclCommSplit");
+	ncclResult_t result = hk__nccl_config_check(config);
 
-	if (result == ncclSuccess)
-		result = hk__nccl_config_check(config);
 	if (result != ncclSuccess)
 		return result;
 	if (!comm_out || color < NCCL_SPLIT_NOCOLOR)
@@ -197,7 +195,13 @@ static ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
 			   ncclConfig_t *config)
 {
-	return said(comm_split(comm, color, key, newcomm, config));
+	ncclResult_t result = hk__nccl_comm_take(comm, "ncclCommSplit");
+
+	if (result != ncclSuccess)
+		return said(result);
+	result = comm_split(comm, color, key, newcomm, config);
+	hk__nccl_comm_drop(comm);
+	return said(result);
 }
 HK__NCCL_TWIN(CommSplit);
 
@@ -226,10 +230,11 @@ static ncclResult_t comm_shrink(ncclComm_t parent, const int *exclude, int nexcl
 	ncclResult_t result = ncclSuccess;
 
 	/* One that has failed can still be shrunk. */
-	if (!hk__nccl_comm_is(parent) || !parent->group)
-		return hk__nccl_fail(ncclInvalidArgument, "ncclCommShrink: not a communicator");
+	if (!atomic_load(&parent->made))
+		return hk__nccl_fail(ncclInvalidUsage,
+				     "ncclCommShrink: the communicator was not made");
 	if (!aborts)
-		result = hk__nccl_comm_check(parent, "ncclCommShrink");
+		result = hk__nccl_comm_usable(parent, "ncclCommShrink");
 	if (result == ncclSuccess)
 		result = hk__nccl_config_check(config);
 	if (result == ncclSuccess)
@@ -256,7 +261,12 @@ static ncclResult_t comm_shrink(ncclComm_t parent, const int *exclude, int nexcl
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *exclude, int nexclude, ncclComm_t *newcomm,
 			    ncclConfig_t *config, int flags)
 {
-	return said(comm_shrink(comm, exclude, nexclude, newcomm, config, flags));
+	if (!hk__nccl_comm_try(comm))
+		return said(
+			hk__nccl_fail(ncclInvalidArgument, "ncclCommShrink: not a communicator"));
+	ncclResult_t result = comm_shrink(comm, exclude, nexclude, newcomm, config, flags);
+	hk__nccl_comm_drop(comm);
+	return said(result);
 }
 HK__NCCL_TWIN(CommShrink);
 
@@ -264,13 +274,13 @@ HK__NCCL_TWIN(CommShrink);
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-	ncclResult_t result = hk__nccl_comm_check(comm, "ncclCommFinalize");
+	ncclResult_t result = hk__nccl_comm_take(comm, "ncclCommFinalize");
 
 	if (result != ncclSuccess)
 		return said(result);
 	struct hk__nccl_job *job = job_new(HK__NCCL_FINALIZE, comm, NULL);
-	if (!job)
-		return said(ncclSystemError);
-	return said(hk__nccl_job_submit(job));
+	result = job ? hk__nccl_job_submit(job) : ncclSystemError;
+	hk__nccl_comm_drop(comm);
+	return said(result);
 }
 HK__NCCL_TWIN(CommFinalize);

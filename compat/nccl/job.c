@@ -23,18 +23,25 @@ static void job_free(struct hk__nccl_job *job)
 	free(job);
 }
 
+/* What has failed meanwhile stays. */
+static void parent_state(struct ncclComm *parent, int from, int to)
+{
+	(void)atomic_compare_exchange_strong(&parent->state, &from, to);
+}
+
 /* From here on the caller may use, or destroy, what was made. */
 static ncclResult_t job_finish(struct hk__nccl_job *job)
 {
 	ncclResult_t result = job->result;
 	struct ncclComm *comm = job->comm;
 
-	if (job->parent && atomic_load(&job->parent->state) == ncclInProgress)
-		atomic_store(&job->parent->state, ncclSuccess);
+	if (job->parent)
+		parent_state(job->parent, ncclInProgress, ncclSuccess);
 	if (comm && result != ncclSuccess && job->blocking && job->kind != HK__NCCL_FINALIZE) {
 		*job->comm_out = NULL;
 		atomic_store(&comm->state, (int)result);
-		hk__nccl_comm_drop(comm); /* the caller never had it */
+		/* The caller never had it; or another thread has aborted it. */
+		(void)hk__nccl_comm_close(comm);
 	} else if (comm) {
 		atomic_store(&comm->state, (int)result);
 	}
@@ -49,7 +56,10 @@ void hk__nccl_jobs_drop(struct hk__nccl_job *jobs)
 
 		jobs->result = ncclInvalidUsage;
 		jobs->blocking = true;
-		(void)job_finish(jobs);
+		if (jobs->kind == HK__NCCL_FINALIZE)
+			job_free(jobs); /* the communicator is as it was */
+		else
+			(void)job_finish(jobs);
 		jobs = next;
 	}
 }
@@ -160,8 +170,8 @@ ncclResult_t hk__nccl_jobs_perform(struct hk__nccl_job *jobs)
 		job->blocking = false;
 		if (job->comm)
 			atomic_store(&job->comm->state, ncclInProgress);
-		if (job->parent && atomic_load(&job->parent->state) == ncclSuccess)
-			atomic_store(&job->parent->state, ncclInProgress);
+		if (job->parent)
+			parent_state(job->parent, ncclSuccess, ncclInProgress);
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -87,7 +87,7 @@ ncclResult_t hk__nccl_init_threads(struct hk__nccl_job **jobs, uint32_t n)
 	enum hk_status status = hk_group_threads(n, &opts, &why, groups);
 	hk__nccl_leave(jobs[0]->comm->context);
 	for (uint32_t r = 0; status == HK_OK && r < n; r++) {
-		jobs[r]->comm->group = groups[r];
+		hk__nccl_comm_join(jobs[r]->comm, groups[r]);
 		result = comm_ready(jobs[r]->comm);
 	}
 	free(groups);
@@ -103,6 +103,7 @@ static ncclResult_t group_at(struct ncclComm *comm, struct hk__nccl_place *place
 {
 	struct hk_group_opts opts = hk__nccl_group_opts();
 	struct hk_why why = { "" };
+	struct hk_group *group;
 
 	opts.address = place->address;
 	opts.key = place->key;
@@ -111,11 +112,12 @@ static ncclResult_t group_at(struct ncclComm *comm, struct hk__nccl_place *place
 	opts.iface = place->iface[0] ? place->iface : NULL;
 	hk__nccl_log(HK__NCCL_INFO, "rank %d of %d meets the others at %s", comm->rank,
 		     comm->nranks, place->address);
-	enum hk_status status = hk_group_create(&opts, &why, &comm->group);
+	enum hk_status status = hk_group_create(&opts, &why, &group);
 	hk__nccl_place_close(place);
 	if (status != HK_OK)
 		return hk__nccl_fail(hk__nccl_result(status), "rank %d of %d: %s", comm->rank,
 				     comm->nranks, why.text);
+	hk__nccl_comm_join(comm, group);
 	return ncclSuccess;
 }
 
@@ -140,9 +142,9 @@ static ncclResult_t init_rank(struct hk__nccl_job *job)
 /* A group that was split is freed before the one it came from. */
 static void child_adopt(struct ncclComm *comm, struct ncclComm *parent, struct hk_group *group)
 {
-	comm->group = group;
 	comm->parent = parent;
 	hk__nccl_comm_hold(parent);
+	hk__nccl_comm_join(comm, group);
 	comm->rank = (int)hk_group_rank(group);
 	comm->nranks = (int)hk_group_size(group);
 }
@@ -240,11 +242,9 @@ static ncclResult_t shrink_abort(struct hk__nccl_job *job)
 	for (int r = 0; r < parent->nranks; r++)
 		left += !excluded(job, r);
 	opts.timeout_ns = SHRINK_TIMEOUT_NS;
-	atomic_store(&parent->aborts, true);
+	hk__nccl_comm_revoke(parent);
 	pthread_mutex_lock(&parent->lock);
-	enum hk_status status = hk_group_revoke(parent->group);
-	if (status == HK_OK)
-		status = hk_group_shrink(parent->group, &opts, &group);
+	enum hk_status status = hk_group_shrink(parent->group, &opts, &group);
 	ncclResult_t result = hk__nccl_comm_failed(parent, status, "ncclCommShrink");
 	pthread_mutex_unlock(&parent->lock);
 	if (result != ncclSuccess)

@@ -47,13 +47,23 @@ HK__NCCL_TWIN(MemFree);
 
 static char registered; /* what handles point to */
 
+/* Nothing of it is used: that it is one is enough. */
+static bool is_comm(ncclComm_t comm)
+{
+	if (!hk__nccl_comm_try(comm))
+		return false;
+	hk__nccl_comm_drop(comm);
+	return true;
+}
+
 static ncclResult_t check(ncclComm_t comm, const void *at, size_t size, const void *handle,
 			  const char *what)
 {
-	if (!hk__nccl_comm_is(comm) || !at || size == 0 || !handle)
+	bool is = is_comm(comm);
+
+	if (!is || !at || size == 0 || !handle)
 		return hk__nccl_fail(ncclInvalidArgument, "%s: %s", what,
-				     !hk__nccl_comm_is(comm) ? "not a communicator"
-							     : "no memory, or no handle");
+				     is ? "no memory, or no handle" : "not a communicator");
 	return ncclSuccess;
 }
 
@@ -69,7 +79,7 @@ HK__NCCL_TWIN(CommRegister);
 
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle)
 {
-	if (!hk__nccl_comm_is(comm) || (handle && handle != &registered))
+	if (!is_comm(comm) || (handle && handle != &registered))
 		return hk__nccl_fail(ncclInvalidArgument,
 				     "ncclCommDeregister: not from ncclCommRegister");
 	return ncclSuccess;
@@ -96,7 +106,7 @@ HK__NCCL_TWIN(CommWindowRegister);
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
-	if (!hk__nccl_comm_is(comm) || window)
+	if (!is_comm(comm) || window)
 		return hk__nccl_fail(ncclInvalidArgument,
 				     "ncclCommWindowDeregister: not from ncclCommWindowRegister");
 	return ncclSuccess;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define WAIT_SLICE_NS UINT64_C(20000000) /* until an abort is seen */
+#define WAIT_SLICE_NS UINT64_C(20000000) /* until others may call */
 #define EVENT_NO_TIMING 2
 
 const char *hk__nccl_op_name(enum hk__nccl_op_kind kind)
@@ -311,7 +311,7 @@ static ncclResult_t comm_begin(struct ncclComm *comm, struct hk__nccl_op *ops, s
 	return result;
 }
 
-/* In slices: an abort of another thread ends it. */
+/* In slices: other threads call as well. An abort of one of them ends it. */
 static ncclResult_t op_wait(struct hk__nccl_op *op)
 {
 	struct ncclComm *comm = op->comm;
@@ -320,8 +320,6 @@ static ncclResult_t op_wait(struct hk__nccl_op *op)
 
 	while (status == HK_INPROGRESS) {
 		pthread_mutex_lock(&comm->lock);
-		if (atomic_load(&comm->aborts))
-			(void)!hk_group_revoke(comm->group);
 		status = hk_request_wait(op->request, WAIT_SLICE_NS);
 		if (status != HK_INPROGRESS) {
 			result = hk__nccl_comm_failed(comm, status, hk__nccl_op_name(op->kind));
@@ -359,4 +357,10 @@ ncclResult_t hk__nccl_ops_perform(struct hk__nccl_op *ops, size_t count)
 		result = result == ncclSuccess ? one : result;
 	}
 	return result;
+}
+
+void hk__nccl_ops_drop(const struct hk__nccl_op *ops, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		hk__nccl_comm_drop(ops[i].comm);
 }

@@ -229,7 +229,10 @@ HK_API void hk_request_free(struct hk_request *request);
  * agree on who is left, make a group of those, and free the old one.
  */
 
-/* Gives the group up: what is in flight ends on all ranks, with HK_EREVOKED. */
+/*
+ * Gives the group up: what is in flight ends on all ranks, with HK_EREVOKED. Of a group
+ * made with opts.progress any thread may call it, whatever another one waits for.
+ */
 HK_API HK_NODISCARD enum hk_status hk_group_revoke(struct hk_group *group);
 /*
  * Collective among survivors; works on groups that have failed. All of them get

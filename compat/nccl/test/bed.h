@@ -27,6 +27,14 @@ void bed_processes(int n, bed_run run, void *ctx);
 /* Of processes that may die: who is to be missed at the end. */
 void bed_processes_but(int n, bed_run run, void *ctx, int dies);
 
+/* Ranks tell each other what has happened, by pipes that are there before they are. */
+struct bed_pipes {
+	int come[2], gone[2];
+};
+struct bed_pipes bed_pipes_open(void);
+void bed_tell(const int *ends);
+void bed_hear(const int *ends);
+
 /* ---- memory of a rank ----
  *
  * Host memory; or device memory and a stream, by the machine's driver, or by a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_test.c - communicators: made, split, shrunk, aborted; and what is refused. */
+/* comm_test.c - communicators: made, split, shrunk; and what is refused. */
 #include "bed.h"
 
 #include <pthread.h>
@@ -352,118 +352,7 @@ TEST(shrink_after_a_death)
 	bed_processes_but(4, death_rank, NULL, 2);
 }
 
-/* ---- abort ---- */
-
-static void *abort_later(void *ctx)
-{
-	usleep(200000);
-	NCCL(ncclCommAbort(ctx));
-	return NULL;
-}
-
-/* Rank 0 waits for what rank 1 never calls, until a thread gives it up. */
-static void abort_rank(struct bed_rank *rank)
-{
-	ncclResult_t state = ncclSuccess;
-	ncclComm_t comm;
-	pthread_t thread;
-	int x = 1;
-
-	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
-	if (rank->rank == 0) {
-		CHECK_EQ(pthread_create(&thread, NULL, abort_later, comm), 0);
-		CHECK_EQ(ncclAllReduce(&x, &x, 1, ncclInt, ncclSum, comm, NULL), ncclRemoteError);
-		pthread_join(thread, NULL);
-		return;
-	}
-	for (int i = 0; state == ncclSuccess && i < 30000; i++) {
-		usleep(1000);
-		NCCL(ncclCommGetAsyncError(comm, &state));
-	}
-	CHECK_EQ(state, ncclRemoteError);
-	NCCL(ncclCommAbort(comm));
-}
-
-TEST(abort_processes)
-{
-	bed_processes(2, abort_rank, NULL);
-}
-
-/* What waits on the device ends as well. */
-static void abort_device_rank(struct bed_rank *rank)
-{
-	struct bed_memory memory;
-	ncclComm_t comm;
-	float x = 1, sum = 0;
-
-	bed_memory_open(&memory, true);
-	void *at = bed_alloc(&memory, sizeof(x));
-	bed_write(&memory, at, &x, sizeof(x));
-	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
-	NCCL(ncclAllReduce(at, at, 1, ncclFloat, ncclSum, comm, memory.stream));
-	bed_read(&memory, &sum, at, sizeof(sum));
-	CHECK(sum == (float)rank->n);
-	if (rank->rank == 0) {
-		NCCL(ncclAllReduce(at, at, 1, ncclFloat, ncclSum, comm, memory.stream));
-		usleep(100000);
-		NCCL(ncclCommAbort(comm));
-		bed_read(&memory, &sum, at, sizeof(sum)); /* the stream has passed it */
-	} else {
-		ncclResult_t state = ncclSuccess;
-
-		for (int i = 0; state == ncclSuccess && i < 30000; i++) {
-			usleep(1000);
-			NCCL(ncclCommGetAsyncError(comm, &state));
-		}
-		CHECK_EQ(state, ncclRemoteError);
-		NCCL(ncclCommAbort(comm));
-	}
-	bed_free(&memory, at);
-	bed_memory_close(&memory);
-}
-
-TEST(device_abort_processes)
-{
-	bed_processes(2, abort_device_rank, NULL);
-}
-
-TEST(device_abort_threads)
-{
-	bed_threads(2, abort_device_rank, NULL);
-}
-
-/* What is not finished in time on the device, a thread that watches is told. */
-static void late_device_rank(struct bed_rank *rank)
-{
-	struct bed_memory memory;
-	ncclResult_t state = ncclSuccess;
-	ncclComm_t comm;
-	int x = 1;
-
-	bed_memory_open(&memory, true);
-	int *at = bed_alloc(&memory, sizeof(x));
-	bed_write(&memory, at, &x, sizeof(x));
-	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
-	if (rank->rank == 0)
-		NCCL(ncclAllReduce(at, at, 1, ncclInt, ncclSum, comm, memory.stream));
-	for (int i = 0; state == ncclSuccess && i < 60000; i++) {
-		usleep(1000);
-		NCCL(ncclCommGetAsyncError(comm, &state));
-	}
-	CHECK_EQ(state, ncclRemoteError);
-	if (rank->rank == 0)
-		CHECK_HAS(ncclGetLastError(comm), "on the device not finished in time");
-	NCCL(ncclCommAbort(comm));
-	bed_read(&memory, &x, at, sizeof(x));
-	bed_free(&memory, at);
-	bed_memory_close(&memory);
-}
-
-TEST(device_deadline)
-{
-	CHECK_EQ(setenv("HOCKET_TIMEOUT", "3", 1), 0);
-	bed_processes(2, late_device_rank, NULL);
-}
+/* ---- on a device ---- */
 
 /* A split of ranks on a device, and memory by the library. */
 static void split_device_rank(struct bed_rank *rank)
@@ -497,23 +386,6 @@ TEST(device_split_processes)
 TEST(device_split_threads)
 {
 	bed_threads(4, split_device_rank, NULL);
-}
-
-static void revoke_rank(struct bed_rank *rank)
-{
-	ncclComm_t comm;
-	int x = 1;
-
-	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
-	if (rank->rank == 0)
-		NCCL(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
-	CHECK_EQ(ncclAllReduce(&x, &x, 1, ncclInt, ncclSum, comm, NULL), ncclRemoteError);
-	NCCL(ncclCommDestroy(comm));
-}
-
-TEST(revoke_threads)
-{
-	bed_threads(2, revoke_rank, NULL);
 }
 
 /* ---- refusals ---- */
@@ -567,24 +439,57 @@ TEST(a_group_says_what_was_refused_in_it)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* Says 3 ranks where the others say 2. */
+/* Comes when the two that fit have met, and says that there are 3. */
 static void odd_rank(struct bed_rank *rank)
 {
+	struct bed_pipes *pipes = rank->ctx;
 	ncclComm_t comm;
 
 	if (rank->rank < 2) {
 		NCCL(ncclCommInitRank(&comm, 2, rank->id, rank->rank));
-		usleep(500000);
+		bed_tell(pipes->come);
+		bed_hear(pipes->gone);
+		CHECK_EQ(sum_of(comm, 1), 2);
 		NCCL(ncclCommDestroy(comm));
-	} else {
-		usleep(100000);
-		CHECK(ncclCommInitRank(&comm, 3, rank->id, 2) != ncclSuccess);
+		return;
 	}
+	bed_hear(pipes->come);
+	bed_hear(pipes->come);
+	CHECK(ncclCommInitRank(&comm, 3, rank->id, 2) != ncclSuccess);
+	bed_tell(pipes->gone);
+	bed_tell(pipes->gone);
 }
 
 TEST(ranks_that_do_not_fit)
 {
-	bed_processes(3, odd_rank, NULL);
+	struct bed_pipes pipes = bed_pipes_open();
+
+	bed_processes(3, odd_rank, &pipes);
+}
+
+/* Whoever comes second is told. */
+TEST(ranks_that_count_differently)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclResult_t states[2] = { ncclInProgress, ncclInProgress };
+	ncclComm_t comms[2];
+	ncclUniqueId id;
+
+	config.blocking = 0;
+	NCCL(ncclGetUniqueId(&id));
+	for (int k = 0; k < 2; k++) /* rank 0 never comes */
+		CHECK_EQ(ncclCommInitRankConfig(&comms[k], 2 + k, id, 1 + k, &config),
+			 ncclInProgress);
+	for (int i = 0; states[0] == ncclInProgress && states[1] == ncclInProgress && i < 30000;
+	     i++) {
+		usleep(1000);
+		for (int k = 0; k < 2; k++)
+			NCCL(ncclCommGetAsyncError(comms[k], &states[k]));
+	}
+	CHECK(states[0] == ncclInvalidUsage || states[1] == ncclInvalidUsage);
+	CHECK_HAS(ncclGetLastError(NULL), "ranks, another one says");
+	for (int k = 0; k < 2; k++)
+		NCCL(ncclCommAbort(comms[k]));
 }
 
 TEST(what_is_not_there)

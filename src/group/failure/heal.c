@@ -23,7 +23,9 @@ enum hk_status hk_group_revoke(struct hk_group *group)
 {
 	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
-	hk__batch_drop(group);
+	/* With a progress thread another one may be at the batch: it fails when it ends. */
+	if (!group->world->threaded)
+		hk__batch_drop(group);
 	hk__world_run(group->world, revoke_job, group);
 	return HK_OK;
 }
