@@ -2,10 +2,11 @@
 /* apart.c - a cache line thrown to and fro by two threads, each bound to its core. */
 #include "apart.h"
 
+#include "cli.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #define THROWS 20      /* of a batch; the fastest batch counts, as others use these cores, too */
 #define LONG_NS 2e6    /* after a rest cores are slow at first */
@@ -17,14 +18,6 @@ struct game {
 	_Alignas(128) atomic_bool over;
 	double best_ns;
 };
-
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
 
 /* Until it is `ball`, or the game is over. */
 static bool await(struct game *game, atomic_int *line, int ball)
@@ -38,7 +31,7 @@ static bool await(struct game *game, atomic_int *line, int ball)
 static void *throw_there(void *ctx)
 {
 	struct game *game = ctx;
-	double first = 0, begin = now_ns(); /* first: when both were there */
+	double first = 0, begin = (double)cli_now_ns(); /* first: when both were there */
 	int ball = 0;
 
 	while (first == 0 || begin - first < LONG_NS) {
@@ -46,7 +39,7 @@ static void *throw_there(void *ctx)
 			atomic_store_explicit(&game->there, ++ball, memory_order_release);
 			(void)await(game, &game->back, ball);
 		}
-		double end = now_ns(), ns = (end - begin) / THROWS;
+		double end = (double)cli_now_ns(), ns = (end - begin) / THROWS;
 		if (game->best_ns == 0 || ns < game->best_ns)
 			game->best_ns = ns;
 		first = first == 0 ? end : first;

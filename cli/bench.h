@@ -152,8 +152,6 @@ void bench_report_end(struct bench_report *report, const char *why);
 /* Measures all that was asked for; CLI_DONE, or CLI_FAILED with rank->why. */
 int bench_rank_run(struct bench_rank *rank);
 
-double bench_now_s(void);
-
 /* The same in parts: buffers; one call, by rank->opts; no buffers. */
 bool bench_rank_open(struct bench_rank *rank);
 enum hk_status bench_rank_measure(struct bench_rank *rank, const struct bench_case *c,

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How many calls to time, if nobody said: at least 20, or more if they are so
@@ -19,14 +18,6 @@
 #define TIME_LEAST_S 0.01
 #define TIME_MOST_S 2.0
 #define WARMUP_MOST_S 0.5
-
-double bench_now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- what ranks tell each other ---- */
 
@@ -47,11 +38,11 @@ static enum hk_status calls(struct bench_rank *rank, const struct bench_case *c,
 			    double *seconds_out)
 {
 	enum hk_status status = HK_OK;
-	double begin = bench_now_s();
+	double begin = cli_now_s();
 
 	for (uint32_t i = 0; i < count && status == HK_OK; i++)
 		status = bench_case_call(rank, c);
-	*seconds_out = bench_now_s() - begin;
+	*seconds_out = cli_now_s() - begin;
 	return status;
 }
 

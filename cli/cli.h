@@ -113,6 +113,11 @@ bool cli_parse_real(const char *text, double min, double max, double *value_out)
 /* The collective of that name, or an error that lists them. */
 bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out);
 
+/* Time since some moment in the past. */
+#define CLI_NS UINT64_C(1000000000)	/* of a second */
+uint64_t cli_now_ns(void);
+double cli_now_s(void);
+
 /* Whether a collective has a root. */
 bool cli_is_rooted(enum hk_coll coll);
 

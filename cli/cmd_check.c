@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char check_help[] =
@@ -60,21 +59,13 @@ struct check_run {
 	struct hk_plan_info now; /* the plan that is being proved */
 };
 
-static double check_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* ---- output ---- */
 
 /* One line, written over itself: how many plans, and how far this one is. */
 static void check_progress(void *ctx, uint64_t done, uint64_t total)
 {
 	struct check_run *run = ctx;
-	double now = check_now();
+	double now = cli_now_s();
 
 	if (!run->progress || now - run->shown < 0.1)
 		return;
@@ -443,7 +434,7 @@ static bool check_file(struct check_run *run, const struct hk_plan *plan)
 
 static void check_print_end(struct check_run *run)
 {
-	double seconds = check_now() - run->started;
+	double seconds = cli_now_s() - run->started;
 
 	check_progress_end(run);
 	if (run->args->json) {
@@ -536,7 +527,7 @@ static int check_main(struct cli_args *args)
 {
 	struct check_run run = { .args = args,
 				 .only = HK_COLL_COUNT,
-				 .started = check_now(),
+				 .started = cli_now_s(),
 				 .progress = isatty(STDERR_FILENO) };
 	bool file = check_is_file(args, &run.only);
 	struct hk_plan *plan = NULL;

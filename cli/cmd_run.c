@@ -35,7 +35,7 @@ static const char run_help[] =
 	"         hocket run --hosts a:8,b:8 ./train\n";
 
 #define SECONDS_MAX 1e9
-#define GRACE_DEFAULT_NS (5 * RUN_NS)
+#define GRACE_DEFAULT_NS (5 * CLI_NS)
 
 /* clang-format off */
 static const struct option run_long[] = {
@@ -66,7 +66,7 @@ static bool run_parse_seconds(const char *text, uint64_t *ns_out)
 	if (!isdigit((unsigned char)*text) || text[strspn(text, "0123456789.")] != '\0' ||
 	    strchr(text, '.') != strrchr(text, '.') || seconds > SECONDS_MAX)
 		return false;
-	*ns_out = (uint64_t)(seconds * (double)RUN_NS);
+	*ns_out = (uint64_t)(seconds * (double)CLI_NS);
 	return true;
 }
 

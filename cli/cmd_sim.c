@@ -306,7 +306,7 @@ static int sim_main(struct cli_args *args)
 		return cli_wrong("sim", "out of memory");
 	run->args = args;
 	run->tty = isatty(STDERR_FILENO);
-	run->started = sim_now();
+	run->started = cli_now_s();
 	if (status == CLI_DONE)
 		status = run_all(run, &plan);
 	hk_plan_destroy(plan);

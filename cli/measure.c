@@ -118,7 +118,7 @@ static enum hk_status look(struct measuring *m, double rest_s)
 	if (m->rank->rank == 0) {
 		nanosleep(&(struct timespec){ .tv_nsec = (long)(rest_s * 1e9) }, NULL);
 		seen[0] = apart_ns(m->pair[0], m->pair[1]);
-		seen[1] = bench_now_s() - m->begin_s;
+		seen[1] = cli_now_s() - m->begin_s;
 	}
 	enum hk_status status = hk_broadcast(m->rank->group, seen, seen, 2, HK_TYPE_FP64, 0, NULL);
 	m->apart_ns = seen[0];
@@ -242,7 +242,7 @@ static double series_time_ns(struct series *series)
 static enum hk_status measure_all(struct measure_job *job, struct bench_rank *rank,
 				  const struct cli_rank *own)
 {
-	struct measuring m = { .job = job, .rank = rank, .begin_s = bench_now_s() };
+	struct measuring m = { .job = job, .rank = rank, .begin_s = cli_now_s() };
 	struct cli_seats seats;
 	enum hk_status status = cli_seats_find(own, &seats);
 

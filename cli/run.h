@@ -27,7 +27,6 @@
 #include <sys/types.h>
 
 #define RUN_RANKS_MAX 65536u
-#define RUN_NS 1000000000ull
 
 /* ---- bytes and time: run_wire.c ---- */
 
@@ -47,8 +46,6 @@ void run_bytes_fini(struct run_bytes *bytes);
  */
 void *run_grow(void *old, size_t count, size_t size);
 char *run_text(const char *fmt, ...) HK_PRINTF(1, 2);	/* owned */
-
-uint64_t run_now_ns(void);
 
 /* ---- the wire: run_wire.c ---- */
 

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #define STATUS_TIMEOUT 124
-#define ANSWER_NS (5 * RUN_NS) /* for an agent to report what it has killed */
-#define QUIET_NS (RUN_NS / 10) /* until half a line is shown */
+#define ANSWER_NS (5 * CLI_NS) /* for an agent to report what it has killed */
+#define QUIET_NS (CLI_NS / 10) /* until half a line is shown */
 
 enum {
 	AT_SIGNALS,
@@ -60,7 +60,7 @@ static void launch_kill(struct launch *launch)
 {
 	launch->ending = true;
 	launch->kill_at = 0;
-	launch->abandon_at = run_now_ns() + ANSWER_NS;
+	launch->abandon_at = cli_now_ns() + ANSWER_NS;
 	launch_signal(launch, SIGKILL);
 }
 
@@ -85,7 +85,7 @@ static void launch_end(struct launch *launch, int signal)
 	launch->ending = true;
 	if (launch->going && launch->failed && !launch->asked)
 		launch_record(launch);
-	launch->kill_at = run_now_ns() + launch->opts->grace_ns;
+	launch->kill_at = cli_now_ns() + launch->opts->grace_ns;
 	launch_signal(launch, signal);
 	launch_signal(launch, SIGCONT); /* who is stopped hears nothing else */
 	/* Where nothing runs yet, the end of the wire says enough. */
@@ -215,7 +215,7 @@ static void launch_timeout(struct launch *launch)
 		return;
 	if (launch->running > 0)
 		run_launch_say(launch, "the timeout of %.6g s is over; ended all ranks",
-			       (double)launch->opts->timeout_ns / (double)RUN_NS);
+			       (double)launch->opts->timeout_ns / (double)CLI_NS);
 	launch->failed = true;
 	launch->status = STATUS_TIMEOUT;
 	launch_end(launch, SIGTERM);
@@ -237,7 +237,7 @@ static void launch_abandon(struct launch *launch)
 
 static void launch_look_at_clock(struct launch *launch)
 {
-	uint64_t now = run_now_ns();
+	uint64_t now = cli_now_ns();
 
 	if (launch->timeout_at && now >= launch->timeout_at)
 		launch_timeout(launch);
@@ -258,7 +258,7 @@ static void launch_look_at_clock(struct launch *launch)
 static int launch_wait_ms(const struct launch *launch)
 {
 	uint64_t at[] = { launch->timeout_at, launch->kill_at, launch->abandon_at, 0 };
-	uint64_t now = run_now_ns(), next = UINT64_MAX;
+	uint64_t now = cli_now_ns(), next = UINT64_MAX;
 
 	if (launch->output.waiting && !launch->output.prefix)
 		at[3] = now + QUIET_NS;
@@ -392,7 +392,7 @@ int run_launch(const struct run_opts *opts)
 	run_output_init(&launch.output, opts->n, opts->prefix);
 	run_signals_take(&launch.signals, signals);
 	if (opts->timeout_ns)
-		launch.timeout_at = run_now_ns() + opts->timeout_ns;
+		launch.timeout_at = cli_now_ns() + opts->timeout_ns;
 	if (!launch_open(&launch))
 		run_launch_fail(&launch, CLI_WRONG, SIGTERM);
 	while (!launch.abandoned && !(launch_is_closed(&launch) && launch.output.queue.len == 0))

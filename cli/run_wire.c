@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HEAD_BYTES 16u
@@ -75,14 +74,6 @@ void run_bytes_fini(struct run_bytes *bytes)
 {
 	free(bytes->data);
 	*bytes = (struct run_bytes){ 0 };
-}
-
-uint64_t run_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * RUN_NS + (uint64_t)now.tv_nsec;
 }
 
 /* ---- the wire ---- */

@@ -105,7 +105,6 @@ enum hk_status sim_run_plan(struct sim_run *run, const struct hk_fabric *fabric,
 			    struct hk_sim_result *result_out);
 /* Ends a line of progress. */
 void sim_progress_end(struct sim_run *run);
-double sim_now(void);
 
 /* ---- sim_print.c ---- */
 

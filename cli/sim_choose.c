@@ -8,24 +8,15 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define STEPS_MAX 1000000u /* of an algorithm that is not named; more takes many seconds */
 #define PROGRESS_AFTER 2.0 /* seconds */
 
 /* ---- progress ---- */
 
-double sim_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void progress(struct sim_run *run, double done)
 {
-	double now = sim_now();
+	double now = cli_now_s();
 
 	if (!run->tty || now - run->started < PROGRESS_AFTER || now - run->shown < 0.1)
 		return;

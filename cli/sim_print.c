@@ -205,5 +205,5 @@ void sim_print_end(const struct sim_run *run)
 {
 	print_left_out(run);
 	if (run->args->json)
-		printf(", \"seconds\": %.3f}\n", sim_now() - run->started);
+		printf(", \"seconds\": %.3f}\n", cli_now_s() - run->started);
 }

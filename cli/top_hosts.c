@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define HELLO "hocket-top 1\n"
-#define ANSWER_NS (15 * RUN_NS)
+#define ANSWER_NS (15 * CLI_NS)
 #define ANSWER_BYTES_MAX ((size_t)256 << 20)
 #define HOSTS_MAX 4096u
 
@@ -178,10 +178,10 @@ static void host_read(struct host *host)
 static void hosts_listen(struct host *hosts, size_t count)
 {
 	struct pollfd *polled = run_grow(NULL, count + 1, sizeof(*polled));
-	uint64_t deadline = run_now_ns() + ANSWER_NS;
+	uint64_t deadline = cli_now_ns() + ANSWER_NS;
 
 	for (;;) {
-		uint64_t now = run_now_ns();
+		uint64_t now = cli_now_ns();
 		size_t open = 0;
 
 		for (size_t i = 0; i < count; i++) {
