@@ -5,6 +5,7 @@
  *   cmd_bench    the options, and what they say together
  *   bench_start  ranks as processes, as threads, or this process as one of a job
  *   bench_rank   one rank: every size, warmed up, timed and checked
+ *   bench_times  how long single calls took: their median and 99th percentile
  *   bench_coll   a collective: its buffers, its call, its bandwidth
  *   bench_data   what is sent, and what has to come out
  *   bench_print  tables and JSON, as users of nccl-tests know them
@@ -88,6 +89,17 @@ void bench_case_init(struct bench_case *c, const struct bench_spec *spec, enum h
 /* The most bytes a buffer of any call has. */
 uint64_t bench_buffer_bytes(const struct bench_spec *spec);
 
+/*
+ * Nanoseconds of single calls, of every rank alike: each `every`-th call of a rank, so
+ * that those of all ranks fit rank 0's memory.
+ */
+struct bench_times {
+	uint64_t *own;
+	uint32_t room;	/* of own */
+	uint32_t every;
+	uint32_t count;
+};
+
 struct bench_rank {
 	const struct bench_spec *spec;
 	struct hk_group *group;
@@ -97,6 +109,8 @@ struct bench_rank {
 	unsigned char *mem[2];		/* out of place: in and out; in place: the second */
 	unsigned char *table;		/* a period of elements */
 	unsigned char factor[BENCH_ELEMENT_MAX];
+	bool each;			/* single calls are timed too */
+	struct bench_times times;
 	struct hk_opts opts;
 	char why[HK_WHY_MAX];		/* it failed */
 };
@@ -112,6 +126,7 @@ uint64_t bench_case_wrong(struct bench_rank *rank, const struct bench_case *c);
 struct bench_half {
 	bool measured;		/* else there is no such form */
 	double time_us, algbw, busbw;
+	double median_us, p99_us; /* of single calls; rank 0's report alone has them */
 	uint64_t wrong;
 	uint32_t iters;
 };
@@ -158,6 +173,20 @@ enum hk_status bench_rank_measure(struct bench_rank *rank, const struct bench_ca
 				  struct bench_half *half_out);
 void bench_rank_failed(struct bench_rank *rank, enum hk_status status);
 void bench_rank_close(struct bench_rank *rank);
+
+/* ---- bench_times ---- */
+
+/* Makes room for a measurement of so many calls; false: no memory. */
+bool bench_times_begin(struct bench_times *times, uint32_t nranks, uint32_t iters);
+/* Call `index` of a measurement took so long. */
+static inline void bench_times_add(struct bench_times *times, uint32_t index, uint64_t ns)
+{
+	if (index % times->every == 0)
+		times->own[times->count++] = ns;
+}
+/* Over the calls of all ranks; at rank 0. */
+enum hk_status bench_times_end(struct bench_rank *rank, struct bench_half *half_out);
+void bench_times_fini(struct bench_times *times);
 
 /* ---- bench_start ---- */
 

@@ -2,7 +2,8 @@
 /*
  * bench_print.c - what was measured, as tables or as one JSON document. Columns,
  * header, footer and keys are those of nccl-tests, so that what reads its
- * output reads this; the algorithm is a column, and a key, more.
+ * output reads this; behind them come the algorithm, and medians and 99th
+ * percentiles of single calls.
  */
 #include "bench.h"
 
@@ -10,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define ALGO_WIDTH 20 /* of the column */
 
 static void now_text(char *text, size_t room)
 {
@@ -128,13 +131,20 @@ void bench_report_table(struct bench_report *report, enum hk_coll coll)
 		return;
 	progress_clear(report);
 	printf("#\n# Collective test starting: %s\n#\n", hk_coll_name(coll));
-	printf("# %59s %31s %35s\n", "", "out-of-place", "in-place");
+	printf("# %59s %31s %35s %45s %20s\n", "", "out-of-place", "in-place", "out-of-place",
+	       "in-place");
 	printf("#%11s  %12s  %8s  %9s  %6s", "size", "count", "type", "redop", "root");
 	for (int half = 0; half < 2; half++)
 		printf("  %9s  %7s  %7s  %6s", "time", "algbw", "busbw", "#wrong");
-	printf("  %s\n#%11s  %12s  %8s  %9s  %6s", "algorithm", "(B)", "(elements)", "", "", "");
+	printf("  %-*s", ALGO_WIDTH, "algorithm");
+	for (int half = 0; half < 2; half++)
+		printf("  %9s  %9s", "median", "p99");
+	printf("\n#%11s  %12s  %8s  %9s  %6s", "(B)", "(elements)", "", "", "");
 	for (int half = 0; half < 2; half++)
 		printf("  %9s  %7s  %7s  %6s", "(us)", "(GB/s)", "(GB/s)", "");
+	printf("  %*s", ALGO_WIDTH, "");
+	for (int half = 0; half < 2; half++)
+		printf("  %9s  %9s", "(us)", "(us)");
 	putchar('\n');
 	fflush(stdout);
 }
@@ -155,6 +165,15 @@ static void text_half(const struct bench_report *report, const struct bench_half
 		printf("  %6s", "N/A");
 }
 
+static void text_times(const struct bench_half *half)
+{
+	if (half->measured)
+		printf("  %9.*f  %9.*f", half->median_us < 1e6 ? 2 : 0, half->median_us,
+		       half->p99_us < 1e6 ? 2 : 0, half->p99_us);
+	else
+		printf("  %9s  %9s", "N/A", "N/A");
+}
+
 static void json_half(const struct bench_report *report, const char *key,
 		      const struct bench_half *half)
 {
@@ -166,9 +185,10 @@ static void json_half(const struct bench_report *report, const char *key,
 	printf("{\"time\": %.3f, \"alg_bw\": %.6f, \"bus_bw\": %.6f, \"nwrong\": ", half->time_us,
 	       half->algbw, half->busbw);
 	if (report->spec->check)
-		printf("%" PRIu64 "}", half->wrong);
+		printf("%" PRIu64, half->wrong);
 	else
-		fputs("null}", stdout);
+		fputs("null", stdout);
+	printf(", \"median\": %.3f, \"p99\": %.3f}", half->median_us, half->p99_us);
 }
 
 static void text_row(const struct bench_report *report, const struct bench_row *row)
@@ -179,7 +199,10 @@ static void text_row(const struct bench_report *report, const struct bench_row *
 	       row_type(report, coll), row_redop(report, coll), row_root(report, coll));
 	text_half(report, &row->half[0]);
 	text_half(report, &row->half[1]);
-	printf("  %s\n", row->algo);
+	printf("  %-*s", ALGO_WIDTH, row->algo);
+	text_times(&row->half[0]);
+	text_times(&row->half[1]);
+	putchar('\n');
 }
 
 static void json_row(const struct bench_report *report, const struct bench_row *row)

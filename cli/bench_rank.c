@@ -3,7 +3,9 @@
  * bench_rank.c - one rank: every collective and size, warmed up, timed, checked.
  *
  * The time of a call is nccl-tests': after a barrier, calls one behind the other,
- * their time divided by their number, and the average over ranks of that.
+ * their time divided by their number, and the average over ranks of that. Single calls
+ * are timed in the same run where reading the clock is nothing beside them, else in
+ * another one.
  */
 #include "bench.h"
 
@@ -18,6 +20,7 @@
 #define TIME_LEAST_S 0.01
 #define TIME_MOST_S 2.0
 #define WARMUP_MOST_S 0.5
+#define SHORT_S 10e-6 /* of a call; a clock is read in a few hundredths of a microsecond */
 
 /* ---- what ranks tell each other ---- */
 
@@ -46,22 +49,36 @@ static enum hk_status calls(struct bench_rank *rank, const struct bench_case *c,
 	return status;
 }
 
+/* The same, each call timed too. */
+static enum hk_status calls_each(struct bench_rank *rank, const struct bench_case *c,
+				 uint32_t count, double *seconds_out)
+{
+	enum hk_status status = HK_OK;
+	uint64_t begin = cli_now_ns(), last = begin;
+
+	for (uint32_t i = 0; i < count && status == HK_OK; i++) {
+		status = bench_case_call(rank, c);
+		uint64_t now = cli_now_ns();
+		bench_times_add(&rank->times, i, now - last);
+		last = now;
+	}
+	*seconds_out = (double)(last - begin) / (double)CLI_NS;
+	return status;
+}
+
 static uint32_t between(double value, double least, double most)
 {
 	return (uint32_t)(value < least ? least : value > most ? most : value);
 }
 
 /* Calls that are not timed. The slowest rank decides how many follow, for all. */
-static enum hk_status warm_up(struct bench_rank *rank, const struct bench_case *c,
-			      uint32_t *iters_out)
+static enum hk_status warm_up_auto(struct bench_rank *rank, const struct bench_case *c,
+				   uint32_t *iters_out, double *call_s_out)
 {
 	const struct bench_spec *spec = rank->spec;
 	uint32_t warmup = spec->warmup;
 	double own, slowest;
 
-	*iters_out = spec->iters;
-	if (spec->iters && spec->set_warmup && spec->brief_s == 0)
-		return calls(rank, c, warmup, &own);
 	/* The first call makes, proves and binds the plan; the second is like the others. */
 	enum hk_status status = calls(rank, c, 1, &own);
 	if (status == HK_OK)
@@ -84,7 +101,58 @@ static enum hk_status warm_up(struct bench_rank *rank, const struct bench_case *
 	}
 	if (!spec->set_warmup)
 		warmup = between(WARMUP_MOST_S / slowest, 0, warmup);
-	return calls(rank, c, warmup > 2 ? warmup - 2 : 0, &own);
+	uint32_t left = warmup > 2 ? warmup - 2 : 0;
+	status = calls(rank, c, left, &own);
+	*call_s_out = left ? own / left : slowest;
+	return status;
+}
+
+/* Also about how long a call takes, of the fastest rank. */
+static enum hk_status warm_up(struct bench_rank *rank, const struct bench_case *c,
+			      uint32_t *iters_out, double *call_s_out)
+{
+	const struct bench_spec *spec = rank->spec;
+	enum hk_status status;
+	double own = 0;
+
+	*iters_out = spec->iters;
+	if (spec->iters && spec->set_warmup && spec->brief_s == 0) {
+		status = calls(rank, c, spec->warmup, &own);
+		own = spec->warmup ? own / spec->warmup : 0;
+	} else {
+		status = warm_up_auto(rank, c, iters_out, &own);
+	}
+	*call_s_out = own;
+	if (status == HK_OK && rank->each)
+		status = over_ranks(rank, own, HK_REDOP_MIN, call_s_out);
+	return status;
+}
+
+/* The calls that are timed, one behind the other, on ranks that begin together. */
+static enum hk_status timed(struct bench_rank *rank, const struct bench_case *c, bool each,
+			    uint32_t iters, double *seconds_out)
+{
+	enum hk_status status = hk_barrier(rank->group, NULL);
+
+	if (status == HK_OK)
+		status = (each ? calls_each : calls)(rank, c, iters, seconds_out);
+	return status;
+}
+
+static enum hk_status timed_all(struct bench_rank *rank, const struct bench_case *c, double call_s,
+				struct bench_half *half, double *seconds_out)
+{
+	bool apart = call_s < SHORT_S;
+	double unused;
+
+	if (!rank->each)
+		return timed(rank, c, false, half->iters, seconds_out);
+	if (!bench_times_begin(&rank->times, rank->spec->n, half->iters))
+		return HK_ENOMEM;
+	enum hk_status status = timed(rank, c, !apart, half->iters, seconds_out);
+	if (status == HK_OK && apart)
+		status = timed(rank, c, true, half->iters, &unused);
+	return status == HK_OK ? bench_times_end(rank, half) : status;
 }
 
 static enum hk_status check(struct bench_rank *rank, const struct bench_case *c,
@@ -100,16 +168,14 @@ enum hk_status bench_rank_measure(struct bench_rank *rank, const struct bench_ca
 {
 	const struct bench_spec *spec = rank->spec;
 	struct bench_half half = { .measured = true };
-	double own, sum;
+	double own, sum, call_s;
 
 	if (rank->report)
 		bench_report_progress(rank->report, c);
 	bench_case_fill(rank, c);
-	enum hk_status status = warm_up(rank, c, &half.iters);
+	enum hk_status status = warm_up(rank, c, &half.iters, &call_s);
 	if (status == HK_OK)
-		status = hk_barrier(rank->group, NULL);
-	if (status == HK_OK)
-		status = calls(rank, c, half.iters, &own);
+		status = timed_all(rank, c, call_s, &half, &own);
 	if (status == HK_OK)
 		status = over_ranks(rank, own, HK_REDOP_SUM, &sum);
 	if (status == HK_OK && spec->check)
@@ -294,6 +360,7 @@ int bench_rank_run(struct bench_rank *rank)
 	struct bench_report report = { 0 };
 	enum hk_status status = HK_OK;
 
+	rank->each = true;
 	if (bench_rank_open(rank))
 		status = report_begin(rank, &report);
 	if (!rank->why[0] && status == HK_OK)
@@ -303,5 +370,6 @@ int bench_rank_run(struct bench_rank *rank)
 	if (rank->report)
 		bench_report_end(&report, rank->why[0] ? rank->why : NULL);
 	bench_rank_close(rank);
+	bench_times_fini(&rank->times);
 	return rank->why[0] || report.wrong ? CLI_FAILED : CLI_DONE;
 }
