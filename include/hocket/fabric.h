@@ -14,7 +14,9 @@
 #ifndef HOCKET_FABRIC_H
 #define HOCKET_FABRIC_H
 
-#include <hocket/plan.h>
+#include <hocket/base.h>
+
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -20,35 +20,18 @@
 #ifndef HOCKET_PLAN_H
 #define HOCKET_PLAN_H
 
+#include <hocket/base.h>
 #include <hocket/coll.h>
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define HK_RANKS_MAX (1u << 24)	/* ranks of a plan */
 #define HK_LANES_MAX 256u	/* lanes of a rank */
-#define HK_SLOTS_MAX 64u	/* messages a channel may hold */
-#define HK_NONE UINT32_MAX	/* no rank, no lane */
-
-/* The least a transport may offer per channel; built-in plans need no more. */
-#define HK_SLOTS_MIN 2u
 
 struct hk_plan;			/* opaque, immutable */
-
-/*
- * All memory of an object comes from here; NULL in an option struct means
- * malloc. One function, as in Lua: size_new 0 frees, ptr NULL allocates.
- */
-struct hk_alloc {
-	void *(*resize)(void *ctx, void *ptr, size_t size_old, size_t size_new);
-	void *ctx;
-};
 
 enum hk_buf {
 	HK_BUF_NONE,

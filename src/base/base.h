@@ -9,10 +9,11 @@
 #ifndef HK_BASE_BASE_H
 #define HK_BASE_BASE_H
 
-#include <hocket/plan.h>
+#include <hocket/base.h>
 #include <hocket/status.h>
 
 #include <stdarg.h>
+#include <stdio.h>
 
 /* Which sanitizer this is compiled for, by clang or by GCC. */
 #if defined(__has_feature)

@@ -2,7 +2,7 @@
 /* status.c - names and texts of statuses, from the table in status.h. */
 #include "base/base.h"
 
-#include <hocket/hocket.h>
+#include <hocket/base.h>
 
 const char *hk_status_name(enum hk_status status)
 {

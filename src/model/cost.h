@@ -14,6 +14,8 @@
 
 #include "fabric/fabric.h"
 
+#include <hocket/plan.h>
+
 struct hk__step_shape {
 	enum hk_op op;
 	bool keeps;		/* a step that receives and sends also has a dst */

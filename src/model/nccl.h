@@ -17,6 +17,7 @@
 
 #include "fabric/fabric.h"
 
+#include <hocket/plan.h>
 #include <hocket/type.h>
 
 /*	enum       name */

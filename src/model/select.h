@@ -9,6 +9,8 @@
 
 #include "fabric/fabric.h"
 
+#include <hocket/plan.h>
+
 /* What ranks talk over. */
 struct hk__link {
 	double message_ns;		/* a message on the critical path */

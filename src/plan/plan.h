@@ -12,6 +12,8 @@
 #include "base/base.h"
 #include "fabric/fabric.h"
 
+#include <hocket/plan.h>
+
 enum algo_flags {
 	HK_ALGO_NODES = 1 << 0,		/* two-level: uses plan->nodes */
 	HK_ALGO_NOT_INPLACE = 1 << 1,
