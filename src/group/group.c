@@ -17,21 +17,38 @@ extern char **environ;
 
 /* ---- one group ---- */
 
+static int number_compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* How many different numbers there are; sorts them. */
+static uint32_t numbers_distinct(uint32_t *numbers, uint32_t n)
+{
+	uint32_t distinct = 1;
+
+	qsort(numbers, n, sizeof(*numbers), number_compare);
+	for (uint32_t i = 1; i < n; i++)
+		distinct += numbers[i] != numbers[i - 1];
+	return distinct;
+}
+
 /* Machines of the group, if their ranks are consecutive: what two-level plans need. */
 static enum hk_status group_find_nodes(struct hk_group *group)
 {
 	const uint32_t *node = group->world->node;
-	uint32_t runs = 1, distinct = 1;
+	uint32_t *nodes = hk__mem_zalloc(group->alloc, group->n, sizeof(uint32_t)), runs = 1;
 
-	for (uint32_t r = 1; r < group->n; r++) {
-		uint32_t here = node[hk__chans_rank(&group->chans, r)];
-		bool seen = false;
-
-		runs += here != node[hk__chans_rank(&group->chans, r - 1)];
-		for (uint32_t s = 0; s < r && !seen; s++)
-			seen = node[hk__chans_rank(&group->chans, s)] == here;
-		distinct += !seen;
+	if (!nodes)
+		return HK_ENOMEM;
+	for (uint32_t r = 0; r < group->n; r++) {
+		nodes[r] = node[hk__chans_rank(&group->chans, r)];
+		runs += r > 0 && nodes[r] != nodes[r - 1];
 	}
+	uint32_t distinct = numbers_distinct(nodes, group->n);
+	hk__mem_free(group->alloc, nodes, group->n, sizeof(uint32_t));
 	group->nodes = distinct;
 	if (distinct == 1 || runs != distinct)
 		return HK_OK;
