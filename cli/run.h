@@ -184,7 +184,7 @@ struct run_start {
 	char *const *argv;
 	struct run_env *env;	/* of all ranks of the host */
 	const struct run_signals *signals;
-	struct rlimit files;	/* as it was before pipes were made */
+	struct rlimit files;	/* descriptors that it may open */
 	uint32_t rank, local_rank;	/* env may say HOCKET_RANK=new: that stays */
 	int fds[3];		/* its standard input, output and error */
 	int error_fd;		/* where struct run_error goes if it cannot be started */

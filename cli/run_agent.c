@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define RANK_FILES_SPARE 512u /* descriptors that programs have besides */
+
 struct agent_rank {
 	pid_t pid;  /* 0: not running */
 	int fds[2]; /* what it writes to 1 and 2; -1: not relayed, or ended */
@@ -39,7 +41,7 @@ struct agent {
 	int input_fd;		   /* to rank 0; -1: none */
 	struct run_bytes input;
 	bool input_ended;
-	struct rlimit files; /* as the ranks shall have it */
+	struct rlimit files; /* as it was */
 	struct pollfd *polled;
 };
 
@@ -169,7 +171,7 @@ static void agent_reap(struct agent *agent)
 
 /* ---- starting ---- */
 
-/* Room for two pipes a rank; the ranks get the limit as it was. */
+/* Two pipes a rank are ours; what ranks get is said below. */
 static void agent_raise_files(struct agent *agent)
 {
 	struct rlimit all;
@@ -209,13 +211,28 @@ static int agent_open_input(struct agent *agent)
 	return ends[0];
 }
 
+/*
+ * Rank 0 meets all ranks, and over TCP each may be connected with all: the limit as
+ * it was, or what that takes, if the system lets it.
+ */
+static struct rlimit rank_files(const struct agent *agent)
+{
+	const char *size = run_env_get(&agent->env, "HOCKET_SIZE");
+	rlim_t want = (size ? 2 * strtoul(size, NULL, 10) : 0) + RANK_FILES_SPARE;
+	struct rlimit files = agent->files;
+
+	if (size && files.rlim_cur < want)
+		files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
+	return files;
+}
+
 static void rank_start(struct agent *agent, uint32_t local, int null_fd)
 {
 	struct agent_rank *rank = &agent->ranks[local];
 	struct run_start start = { .argv = agent->argv,
 				   .env = &agent->env,
 				   .signals = &agent->signals,
-				   .files = agent->files,
+				   .files = rank_files(agent),
 				   .rank = agent->first + local,
 				   .local_rank = local,
 				   .fds = { null_fd, STDOUT_FILENO, STDERR_FILENO },

@@ -55,8 +55,8 @@ struct hk_group_opts {
  * A newcomer (rank HK_NONE, or HOCKET_RANK=new) waits until a running group takes
  * it in (hk_group_grow), and learns from the group which rank it has become.
  * HK_EINVAL (an impossible environment, or ranks that do not fit each other),
- * HK_ETIMEDOUT, HK_EPEER (a rank came and went), HK_EDENIED (another key), HK_EIO,
- * HK_ENOMEM.
+ * HK_ETIMEDOUT, HK_EPEER (a rank came and went), HK_EDENIED (another key), HK_ELIMIT
+ * (rank 0 may open too few descriptors to meet all), HK_EIO, HK_ENOMEM.
  */
 HK_API HK_NODISCARD enum hk_status hk_group_create(const struct hk_group_opts *opts,
 						   struct hk_why *why, struct hk_group **group_out);

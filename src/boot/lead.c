@@ -23,6 +23,7 @@
 #define BIND_NS (3 * HK__SECOND_NS)   /* for who held the port to leave */
 #define LINGER_NS (2 * HK__SECOND_NS) /* to say why */
 #define MISSING_SHOWN 8u
+#define LIMIT_SPARE 64u /* descriptors besides those of guests */
 
 /* Why one guest is turned away, while the others go on. */
 enum refusal {
@@ -554,23 +555,27 @@ static enum hk_status lead_tell(struct lead *lead, struct hk__table *table)
 
 /* ---- the meeting ---- */
 
-/* Each guest is a descriptor; systems grant few unless asked. */
-static bool limit_raise(uint32_t n, struct rlimit *before)
+/* Each guest is a descriptor. The limit is the process's: it is not the library's to change. */
+static enum hk_status limit_check(struct lead *lead)
 {
+	rlim_t want = (rlim_t)lead->spec->n + LIMIT_SPARE;
 	struct rlimit limit;
-	rlim_t want = (rlim_t)n + 512;
 
-	if (getrlimit(RLIMIT_NOFILE, before) != 0 || before->rlim_cur >= want)
-		return false;
-	limit = *before;
-	limit.rlim_cur = limit.rlim_max < want ? limit.rlim_max : want;
-	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= want)
+		return HK_OK;
+	return hk__why(&lead->why, HK_ELIMIT,
+		       "rank 0 needs about %llu descriptors to meet %u ranks, and may open %llu: "
+		       "raise its limit (ulimit -n; up to %llu without privileges)",
+		       (unsigned long long)want, lead->spec->n, (unsigned long long)limit.rlim_cur,
+		       (unsigned long long)limit.rlim_max);
 }
 
 static enum hk_status lead_prepare(struct lead *lead)
 {
-	enum hk_status status = gate_open(lead);
+	enum hk_status status = limit_check(lead);
 
+	if (status == HK_OK)
+		status = gate_open(lead);
 	if (status != HK_OK)
 		return status;
 	lead->hellos = hk__mem_zalloc(lead->alloc, lead->spec->n, sizeof(struct hk__hello));
@@ -635,12 +640,8 @@ enum hk_status hk__meet_lead(const struct hk__boot_spec *spec, uint64_t deadline
 	struct lead lead = {
 		.spec = spec, .alloc = boot->alloc, .deadline_ns = deadline_ns, .gate_fd = -1
 	};
-	struct rlimit before;
-	bool raised = limit_raise(spec->n, &before);
 	enum hk_status status = lead_meet(&lead, boot, run_out);
 
 	lead_finish(&lead);
-	if (raised)
-		(void)setrlimit(RLIMIT_NOFILE, &before);
 	return status == HK_OK ? HK_OK : hk__why(why, status, "%s", lead.why.text);
 }

@@ -7,6 +7,7 @@
 #include "net/shm/shm.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -354,6 +355,28 @@ TEST(processes_256)
 	processes_run(256, 1);
 	processes_run(256, 2);
 #endif
+}
+
+/* Limits are the process's: what they do not allow is refused at once, by number. */
+TEST(too_few_descriptors)
+{
+	struct rlimit before, limit, after;
+
+	members_init(RANKS_MAX);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = 100;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	member_run(&members[0]);
+	CHECK_EQ(members[0].status, HK_ELIMIT);
+	CHECK_HAS(members[0].why.text, "descriptors to meet 64 ranks, and may open 100");
+	members_init(2); /* for which they do */
+	members_run(2);
+	members_check_ok(2);
+	members_leave(2);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &after), 0);
+	CHECK_EQ(after.rlim_cur, 100);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /* A rank that dies while others wait is not waited for. */

@@ -138,7 +138,6 @@ WRAP(int, renameat, (int from_dir, const char *from, int to_dir, const char *to)
      (from_dir, from, to_dir, to), ENOSPC)
 WRAP(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), EIO)
 WRAP(int, getrlimit, (int what, struct rlimit *limit), (what, limit), EINVAL)
-WRAP(int, setrlimit, (int what, const struct rlimit *limit), (what, limit), EPERM)
 /* clang-format on */
 
 /* ---- those that are not so plain ---- */
