@@ -25,15 +25,18 @@ enum hk_status hk_batch_begin(struct hk_group *group)
 
 void hk__batch_drop(struct hk_group *group)
 {
-	while (group->batch) {
-		struct hk_request *request = group->batch;
+	struct hk_request *request = group->batch;
 
-		group->batch = request->next;
+	/* First, as each of them would be looked for. */
+	group->batch = group->batch_tail = NULL;
+	group->batching = false;
+	while (request) {
+		struct hk_request *next = request->next;
+
 		if (!request->kept)
 			hk_request_free(request);
+		request = next;
 	}
-	group->batch_tail = NULL;
-	group->batching = false;
 }
 
 void hk__batch_forget(struct hk_group *group, const struct hk_request *request)
