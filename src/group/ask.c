@@ -268,7 +268,6 @@ enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *gro
 					  hk_coll_name(ask->coll));
 	if (status == HK_OK && (opts->algo || opts->plan))
 		status = request_take_algo(group, request, opts);
-	request->trial = hk__trial_of(group, ask->coll, hk__request_class(request));
 	request->stage = hk__stage_wanted(request) ? HK__STAGE_AGREE : HK__STAGE_RUN;
 	return status;
 }

@@ -260,9 +260,9 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	request.transfers = true;
 	request.peer = peer;
 	request.card.count = count * hk_type_size(type);
-	request.transfer = (struct hk__transfer){
-		.sends = sends, .at = at, .left = count * hk_type_size(type), .way = group->way
-	};
+	request.transfer = (struct hk__transfer){ .sends = sends,
+						  .at = at,
+						  .left = count * hk_type_size(type) };
 	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) &&
 	    (opts.stream || hk__group_on_device(at, NULL)))
 		return hk__group_device_transfer(group, &request, &opts);

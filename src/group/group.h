@@ -361,7 +361,7 @@ enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why);
 enum hk_status hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
 				struct hk_algo_info *algo_out);
 void hk__group_unbind(struct hk_group *group);
-/* trial.c: NULL where there is nothing to try. */
+/* trial.c: NULL where there is nothing to try. Under the world's lock, as all of it. */
 struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class);
 void hk__trial_words(const struct hk__trial *trial, uint64_t words_out[HK__AGREE_WORDS]);
 /* One more call of what was decided; false: it is to be tried again. */

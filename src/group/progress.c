@@ -436,6 +436,17 @@ static void group_enqueue(struct hk_group *group, struct hk_request *request)
 	}
 }
 
+/* Under the lock: what was found so far is of whoever moves requests on. */
+static void request_look_up(struct hk_request *request)
+{
+	struct hk_group *group = request->group;
+
+	if (request->transfers)
+		request->transfer.way = group->way;
+	else
+		request->trial = hk__trial_of(group, request->coll, hk__request_class(request));
+}
+
 enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *request)
 {
 	struct hk__world *world = group->world;
@@ -445,6 +456,7 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 	status = group->failed;
 	if (status == HK_OK) {
 		request->status = HK_INPROGRESS;
+		request_look_up(request);
 		if (!request->transfers)
 			request->card.number = ++group->number;
 		group_enqueue(group, request);

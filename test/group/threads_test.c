@@ -146,3 +146,247 @@ TEST(threads_that_shrink_at_once_get_groups_of_their_own)
 	world_run(&(struct world_spec){ .kind = WORLD_THREADS_TCP, .n = 3, .progress = true },
 		  three_threads_shrink, NULL);
 }
+
+/* ---- agreements ---- */
+
+/* More at once than a world keeps of those that are over. */
+static void agrees_at_once(struct hand *hand)
+{
+	for (uint64_t round = 0; round < 8; round++) {
+		uint64_t value = 1000 * hand->number + 10 * round + hk_group_rank(hand->group);
+
+		if (round % 4 == 0)
+			hand_meet(hand);
+		CHECK_EQ(hk_group_agree(hand->group, &value, NULL), HK_OK);
+		CHECK_EQ(value, 1000 * hand->number + 10 * round);
+		CHECK_EQ(hk_group_lost(hand->group, NULL, 0), 0);
+	}
+}
+
+static void many_threads_agree(struct world_seat *seat)
+{
+	crew_run(seat, THREADS_MAX, agrees_at_once);
+}
+
+TEST(many_threads_agree_at_once)
+{
+	world_run(&(struct world_spec){ .kind = WORLD_THREADS_SHM, .n = 3, .progress = true },
+		  many_threads_agree, NULL);
+}
+
+static uint32_t consents_count(const struct hk__world *world)
+{
+	uint32_t count = 0;
+
+	for (const struct hk__consent *at = world->consents; at; at = hk__consent_next(at))
+		count++;
+	return count;
+}
+
+TEST(what_a_caller_has_agreed_on_stays_until_it_has_read_it)
+{
+	struct hk__consent *consents[THREADS_MAX];
+	struct hk_group *group;
+	bool moved;
+
+	CHECK_EQ(hk_group_threads(1, NULL, NULL, &group), HK_OK);
+	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+		struct hk__consent_spec spec = { .world = group->world,
+						 .id = hk__group_id(group),
+						 .n = 1,
+						 .number = i,
+						 .value = 100 + i,
+						 .timeout_ns = UINT64_C(60000000000) };
+
+		CHECK_EQ(hk__consent_start(&spec, &consents[i]), HK_OK);
+		CHECK_EQ(hk__consent_poll(consents[i], &moved), HK_OK);
+	}
+	hk__consents_serve(group->world);
+	CHECK_EQ(consents_count(group->world), THREADS_MAX);
+	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+		CHECK_EQ(hk__consent_value(consents[i]), 100 + i);
+		hk__consent_release(consents[i]);
+	}
+	hk__consents_serve(group->world);
+	CHECK_EQ(consents_count(group->world), 8);
+	hk_group_free(group);
+}
+
+/* ---- how to copy ---- */
+
+#define LONG_COUNT 2048u /* 16 KiB: long enough for copy methods to be compared */
+
+/* What was decided is to be tried again with the next call, on all ranks alike. */
+static void trials_age(struct hk_group *group)
+{
+	hk__world_lock(group->world);
+	for (uint32_t class = 0; class < HK__CLASSES; class ++)
+		group->trials[HK_COLL_ALLREDUCE][class].keeps = 1;
+	hk__world_unlock(group->world);
+}
+
+/* Calls follow each other, so that one is filled in while another is moved on. */
+static void tries_and_sends(struct hand *hand)
+{
+	struct hk_request *requests[4];
+	struct hk_opts opts = HK_OPTS_INIT;
+	int64_t *in = calloc(LONG_COUNT, sizeof(*in)), *out = calloc(4 * LONG_COUNT, sizeof(*out));
+	uint32_t n = hk_group_size(hand->group), rank = hk_group_rank(hand->group);
+
+	CHECK(in && out);
+	for (uint32_t round = 0; round < 400; round++) {
+		for (uint32_t i = 0; i < 3; i++) {
+			opts.request = &requests[i];
+			CHECK_EQ(hk_allreduce(hand->group, in, out + i * LONG_COUNT, LONG_COUNT,
+					      HK_TYPE_INT64, HK_REDOP_SUM, &opts),
+				 HK_OK);
+		}
+		opts.request = &requests[3];
+		CHECK_EQ(hk_send(hand->group, in, LONG_COUNT, HK_TYPE_INT64, (rank + 1) % n, &opts),
+			 HK_OK);
+		CHECK_EQ(hk_recv(hand->group, out + 3 * LONG_COUNT, LONG_COUNT, HK_TYPE_INT64,
+				 (rank + n - 1) % n, NULL),
+			 HK_OK);
+		for (uint32_t i = 0; i < 4; i++) {
+			CHECK_EQ(hk_request_wait(requests[i], 0), HK_OK);
+			hk_request_free(requests[i]);
+		}
+		trials_age(hand->group);
+	}
+	free(in);
+	free(out);
+}
+
+static void two_threads_try(struct world_seat *seat)
+{
+	crew_run(seat, 2, tries_and_sends);
+}
+
+TEST(ranks_try_ways_to_copy_alike)
+{
+	world_run(&(struct world_spec){ .kind = WORLD_THREADS_SHM, .n = 2, .progress = true },
+		  two_threads_try, NULL);
+}
+
+/* ---- all of it at once ---- */
+
+static uint32_t hand_draw(struct hand *hand, uint32_t below)
+{
+	return (uint32_t)(test_random(&hand->seed) % below);
+}
+
+/* A sum of many elements, at once or by a request. */
+static void step_sum(struct hand *hand, struct hk_group *group)
+{
+	static const uint32_t counts[] = { 1, 100, 3000, 20000 };
+	uint32_t count = counts[hand_draw(hand, 4)], n = hk_group_size(group);
+	bool later = hand_draw(hand, 2);
+	int64_t *in = calloc(count, sizeof(*in)), *out = calloc(count, sizeof(*out));
+	struct hk_opts opts = HK_OPTS_INIT;
+	struct hk_request *request = NULL;
+
+	CHECK(in && out);
+	for (uint32_t i = 0; i < count; i++)
+		in[i] = hand->number + i + hk_group_rank(group);
+	opts.request = later ? &request : NULL;
+	CHECK_EQ(hk_allreduce(group, in, out, count, HK_TYPE_INT64, HK_REDOP_SUM, &opts), HK_OK);
+	if (later)
+		CHECK_EQ(hk_request_wait(request, 0), HK_OK);
+	hk_request_free(request);
+	for (uint32_t i = 0; i < count; i++)
+		CHECK_EQ(out[i], (int64_t)n * (hand->number + i) + n * (n - 1) / 2);
+	free(in);
+	free(out);
+}
+
+/* Around the ring, as a batch; each thread by tags of its own. */
+static void step_pass(struct hand *hand, struct hk_group *group)
+{
+	uint32_t n = hk_group_size(group), rank = hk_group_rank(group);
+	uint64_t in = 100 * hand->number + rank, out = 0;
+	struct hk_opts opts = HK_OPTS_INIT;
+
+	opts.tag = hand_draw(hand, 3);
+	CHECK_EQ(hk_batch_begin(group), HK_OK);
+	CHECK_EQ(hk_send(group, &in, 1, HK_TYPE_UINT64, (rank + 1) % n, &opts), HK_OK);
+	CHECK_EQ(hk_recv(group, &out, 1, HK_TYPE_UINT64, (rank + n - 1) % n, &opts), HK_OK);
+	CHECK_EQ(hk_batch_end(group), HK_OK);
+	CHECK_EQ(out, 100 * hand->number + (rank + n - 1) % n);
+}
+
+static void step_agree(struct hand *hand, struct hk_group *group)
+{
+	uint64_t least = hand_draw(hand, 1000), value = least + hk_group_rank(group);
+
+	CHECK_EQ(hk_group_agree(group, &value, NULL), HK_OK);
+	CHECK_EQ(value, least);
+}
+
+/* One rank revokes a group while the others use it; all shrink it and go on. */
+static void step_revoke(struct hand *hand, struct hk_group *group)
+{
+	uint32_t n = hk_group_size(group), by = hand_draw(hand, n), i = 0;
+	enum hk_status status = HK_OK;
+	struct hk_group *made, *rest;
+
+	CHECK_EQ(hk_group_split(group, 0, n - hk_group_rank(group), &made), HK_OK);
+	if (hk_group_rank(group) == by)
+		CHECK_EQ(hk_group_revoke(made), HK_OK);
+	for (; status == HK_OK && i < 10000; i++)
+		status = hk_barrier(made, NULL);
+	CHECK_EQ(status, HK_EREVOKED);
+	CHECK_EQ(hk_group_shrink(made, NULL, &rest), HK_OK);
+	CHECK_EQ(hk_group_size(rest), n);
+	sum_is_own(hand, rest);
+	hk_group_free(rest);
+	hk_group_free(made);
+}
+
+static void step_split(struct hand *hand, struct hk_group *group)
+{
+	uint32_t color = hand_draw(hand, 2) ? 0 : hk_group_rank(group) % 2;
+	struct hk_group *made;
+
+	CHECK_EQ(hk_group_split(group, color, 0, &made), HK_OK);
+	step_sum(hand, made);
+	step_pass(hand, made);
+	hk_group_free(made);
+}
+
+static void does_anything(struct hand *hand)
+{
+	static void (*const steps[])(struct hand *, struct hk_group *) = {
+		step_sum, step_pass, step_agree, step_split, step_revoke,
+	};
+
+	for (uint32_t round = 0; round < 24; round++)
+		steps[hand_draw(hand, 5)](hand, hand->group);
+}
+
+static void threads_do_anything(struct world_seat *seat)
+{
+	crew_run(seat, 4, does_anything);
+}
+
+static void all_at_once(enum world_kind kind, uint32_t n)
+{
+	uint64_t seed = test_seed(20260 + kind);
+
+	world_run(&(struct world_spec){ .kind = kind, .n = n, .progress = true },
+		  threads_do_anything, &seed);
+}
+
+TEST(threads_do_anything_over_shared_memory)
+{
+	all_at_once(WORLD_THREADS_SHM, 3);
+}
+
+TEST(threads_do_anything_over_tcp)
+{
+	all_at_once(WORLD_THREADS_TCP, 3);
+}
+
+TEST(threads_do_anything_in_processes)
+{
+	all_at_once(WORLD_MIXED_PROCESSES, 4);
+}

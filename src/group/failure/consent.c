@@ -67,6 +67,7 @@ struct hk__consent {
 	struct proposal accepted;
 	uint64_t least; /* of the values heard of */
 	bool decided;
+	bool held; /* who started it still looks at it */
 	enum hk_status status;
 	struct hk_why why;
 };
@@ -189,6 +190,7 @@ enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 	consent->alloc = world->alloc;
 	consent->least = spec->value;
 	consent->status = HK_INPROGRESS;
+	consent->held = true;
 	consent->coordinator = HK_NONE;
 	consent->set_bytes = (spec->n + 7) / 8;
 	consent->slot_bytes = (uint32_t)(sizeof(struct head) + consent->set_bytes);
@@ -603,6 +605,11 @@ void hk__consent_give_up(struct hk__consent *consent, enum hk_status status)
 		consent->status = status;
 }
 
+void hk__consent_release(struct hk__consent *consent)
+{
+	consent->held = false;
+}
+
 struct hk__consent *hk__consent_next(const struct hk__consent *consent)
 {
 	return consent->next;
@@ -656,7 +663,7 @@ void hk__consents_serve(struct hk__world *world)
 	while (*link) {
 		struct hk__consent *consent = *link;
 
-		if (consent->status != HK_INPROGRESS && ++kept > KEPT) {
+		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
 			*link = consent->next;
 			consent_destroy(consent);
 			continue;

@@ -43,13 +43,16 @@ struct hk__consent_spec {
 	uint64_t late_ns;		/* others may call this so much later, and are not silent */
 };
 
-/* Belongs to the world: it answers others for a while after it is decided. */
+/* Belongs to the world: it answers others for a while after it is decided, and stays at
+   least until it is released. */
 enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 				 struct hk__consent **consent_out);
 /* HK_INPROGRESS, HK_OK (decided), or why it came to nothing. */
 enum hk_status hk__consent_poll(struct hk__consent *consent, bool *moved);
 /* Nobody waits for it any more: this rank has no part in it. */
 void hk__consent_give_up(struct hk__consent *consent, enum hk_status status);
+/* Under the world's lock: who started it does not look at it any more. */
+void hk__consent_release(struct hk__consent *consent);
 struct hk__consent *hk__consent_next(const struct hk__consent *consent);
 const enum hk_status *hk__consent_status(const struct hk__consent *consent);
 const char *hk__consent_why(const struct hk__consent *consent);

@@ -59,7 +59,17 @@ static enum hk_status agree_late(struct hk_group *group, struct agreement *agree
 	return hk__group_refuse(group, HK_ETIMEDOUT, "%s", line);
 }
 
-/* agreement->spec has value, timeout_ns and late_ns. */
+/* Nobody here looks at it any more. */
+static void agreement_end(struct agreement *agreement)
+{
+	struct hk__world *world = agreement->spec.world;
+
+	hk__world_lock(world);
+	hk__consent_release(agreement->consent);
+	hk__world_unlock(world);
+}
+
+/* agreement->spec has value, timeout_ns and late_ns. HK_OK: the caller ends it. */
 static enum hk_status agree_await(struct hk_group *group, struct agreement *agreement)
 {
 	struct hk__world *world = group->world;
@@ -85,7 +95,9 @@ static enum hk_status agree_await(struct hk_group *group, struct agreement *agre
 		status = *hk__consent_status(agreement->consent);
 	hk__world_unlock(world);
 	if (status == HK_EPEER)
-		return hk__group_refuse(group, status, "%s", hk__consent_why(agreement->consent));
+		hk__group_refuse(group, status, "%s", hk__consent_why(agreement->consent));
+	if (status != HK_OK)
+		agreement_end(agreement);
 	group->refused = status != HK_OK;
 	return status;
 }
@@ -138,6 +150,7 @@ enum hk_status hk_group_agree(struct hk_group *group, uint64_t *value, const str
 	if (value)
 		*value = hk__consent_value(agreement.consent);
 	hk__world_run(group->world, agree_learn, &agreement);
+	agreement_end(&agreement);
 	return HK_OK;
 }
 
@@ -153,6 +166,7 @@ enum hk_status hk__group_consent(struct hk_group *group, uint64_t *value, uint64
 		return status;
 	*value = hk__consent_value(agreement.consent);
 	hk__world_run(group->world, agree_learn, &agreement);
+	agreement_end(&agreement);
 	return HK_OK;
 }
 
@@ -195,7 +209,9 @@ enum hk_status hk_group_shrink(struct hk_group *group, const struct hk_opts *opt
 		return status;
 	agreement.context = hk__stamp_context(group->world, ~hk__consent_value(agreement.consent));
 	hk__world_run(group->world, agree_learn, &agreement);
-	return shrink_make(group, &agreement, group_out);
+	status = shrink_make(group, &agreement, group_out);
+	agreement_end(&agreement);
+	return status;
 }
 
 /* ---- who is gone ---- */
