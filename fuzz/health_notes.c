@@ -76,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2 + len;
 		size -= 2 + len;
 	}
+	hk__mem_free(world.alloc, world.waits, world.n, sizeof(struct hk__told_wait));
 	hk__health_fini(&world.health);
 	return 0;
 }
