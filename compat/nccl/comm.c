@@ -134,10 +134,9 @@ static void comm_look(struct ncclComm *comm)
 		return; /* in a call, which will say it itself */
 	if (!atomic_load(&comm->aborts)) {
 		enum hk_status status = hk_batch_begin(comm->group);
-		enum hk_status ended = hk_batch_end(comm->group);
 
 		if (status == HK_OK)
-			status = ended;
+			status = hk_batch_end(comm->group);
 		if (status != HK_OK)
 			(void)hk__nccl_comm_failed(comm, status, "ncclCommGetAsyncError");
 	}

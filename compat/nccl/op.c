@@ -255,6 +255,7 @@ static ncclResult_t pairs_batch(const struct hk__nccl_op *like, struct hk__nccl_
 	bool device = like->device;
 	const char *name = hk__nccl_op_name(like->kind);
 	enum hk_status status = hk_batch_begin(comm->group);
+	bool begun = status == HK_OK;
 
 	for (size_t i = 0; status == HK_OK && i < count; i++) {
 		struct hk__nccl_op *op = &ops[i];
@@ -264,7 +265,7 @@ static ncclResult_t pairs_batch(const struct hk__nccl_op *like, struct hk__nccl_
 		op->done = true;
 		status = op_call(op);
 	}
-	enum hk_status ended = hk_batch_end(comm->group);
+	enum hk_status ended = begun ? hk_batch_end(comm->group) : status;
 	ncclResult_t result = hk__nccl_comm_failed(comm, status == HK_OK ? ended : status, name);
 	return result == ncclSuccess ? op_mark(like) : result;
 }

@@ -199,6 +199,9 @@ hk_recv(struct hk_group *group, void *out, uint64_t count, enum hk_type type, ui
  * once and waits for what has no request. Sends and receives of a batch never
  * wait for each other's order. On device memory it enqueues: first the collectives,
  * in their order, then all sends and receives as one operation on all their streams.
+ *
+ * A begin that fails opens no batch. Where a call inside a batch fails, the batch is still
+ * open: end it, or revoke or free the group.
  */
 HK_API HK_NODISCARD enum hk_status hk_batch_begin(struct hk_group *group);
 HK_API HK_NODISCARD enum hk_status hk_batch_end(struct hk_group *group);

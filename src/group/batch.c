@@ -18,9 +18,11 @@ enum hk_status hk_batch_begin(struct hk_group *group)
 		return HK_EINVAL;
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "a batch has begun already");
-	group->batching = true;
 	enum hk_status status = hk__group_failed(group);
-	return status == HK_OK ? hk__group_device_look(group) : status;
+	if (status == HK_OK)
+		status = hk__group_device_look(group);
+	group->batching = status == HK_OK;
+	return status;
 }
 
 void hk__batch_drop(struct hk_group *group)

@@ -231,6 +231,20 @@ static void fails_in_a_batch(struct world_seat *seat)
 	hk_group_free(rest);
 }
 
+static void begins_no_batch(struct world_seat *seat)
+{
+	CHECK_EQ(hk_group_revoke(seat->group), HK_OK);
+	CHECK_EQ(hk_batch_begin(seat->group), HK_EREVOKED);
+	CHECK_EQ(hk_batch_end(seat->group), HK_EINVAL); /* none has begun */
+	CHECK_EQ(hk_batch_begin(seat->group), HK_EREVOKED);
+	CHECK_EQ(hk_group_agree(seat->group, NULL, NULL), HK_OK);
+}
+
+TEST(a_group_that_has_failed_begins_no_batch)
+{
+	each_kind(2, false, begins_no_batch);
+}
+
 TEST(a_group_that_fails_in_a_batch_can_be_shrunk)
 {
 	struct world_spec spec = { .kind = WORLD_THREADS_SHM, .n = 3, .progress = true };

@@ -69,7 +69,8 @@ static enum hk_status do_transfers(struct hk_group *group, const struct deed *de
 {
 	uint32_t rank = hk_group_rank(group), n = hk_group_size(group);
 	char *in = calloc(LONG, 1), *out = calloc(LONG, 1);
-	enum hk_status status = hk_batch_begin(group);
+	enum hk_status status = hk_batch_begin(group), ended = status;
+	bool begun = status == HK_OK;
 
 	(void)deed, (void)why;
 	CHECK(in && out);
@@ -77,7 +78,8 @@ static enum hk_status do_transfers(struct hk_group *group, const struct deed *de
 		status = hk_send(group, in, LONG, HK_TYPE_UINT8, (rank + 1) % n, NULL);
 	if (status == HK_OK)
 		status = hk_recv(group, out, LONG, HK_TYPE_UINT8, (rank + n - 1) % n, NULL);
-	enum hk_status ended = hk_batch_end(group);
+	if (begun)
+		ended = hk_batch_end(group);
 	free(in);
 	free(out);
 	return status == HK_OK ? ended : status;

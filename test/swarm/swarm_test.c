@@ -124,8 +124,9 @@ static enum hk_status step_transfers(struct bed_seat *seat)
 
 	memset(out, (int)rank + 1, sizeof(out));
 	enum hk_status status = hk_batch_begin(seat->group);
-	if (status == HK_OK)
-		status = hk_send(seat->group, out, TRANSFER, HK_TYPE_UINT8, (rank + 1) % n, NULL);
+	if (status != HK_OK)
+		return status;
+	status = hk_send(seat->group, out, TRANSFER, HK_TYPE_UINT8, (rank + 1) % n, NULL);
 	if (status == HK_OK)
 		status =
 			hk_recv(seat->group, in, TRANSFER, HK_TYPE_UINT8, (rank + n - 1) % n, NULL);
