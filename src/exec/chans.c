@@ -24,8 +24,8 @@ enum hk_status hk__chans_get(struct hk__chans *chans, bool sends, uint32_t peer,
 					      .from_lane = from_lane,
 					      .to_lane = to_lane,
 					      .context = chans->context },
-				     .slots = chans->slots,
-				     .slot_bytes = chans->slot_bytes };
+				     .slots = chans->cut.slots,
+				     .slot_bytes = (uint32_t)chans->cut.slot_bytes };
 	struct hk__hash_entry *entry = hk__hash_get(&chans->index, (uint64_t)peer << 1 | sends,
 						    (uint64_t)from_lane << 32 | to_lane);
 

@@ -10,6 +10,7 @@
 #ifndef HK_EXEC_CHANS_H
 #define HK_EXEC_CHANS_H
 
+#include "fabric/cut.h"
 #include "net/net.h"
 
 struct hk__trace;
@@ -18,8 +19,7 @@ struct hk__chans {
 	struct hk_net *net;		/* borrowed */
 	uint64_t context;		/* of the group; no other group of a rank has it */
 	const uint32_t *ranks;		/* of the net, by rank of the group; NULL: the same */
-	uint32_t slots;
-	uint32_t slot_bytes;
+	struct hk__cut_rule cut;	/* the same for all ranks, before the first is opened */
 	const struct hk_alloc *alloc;
 	struct hk__trace *trace;	/* what its programs do is written there; mostly NULL */
 	uint64_t number;		/* of the operation, for the trace */

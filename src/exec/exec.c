@@ -24,7 +24,7 @@ struct piece {
 
 static uint64_t slice_at(uint64_t len, uint32_t slice, uint32_t nslices)
 {
-	uint64_t at = slice_len(len, nslices) * slice;
+	uint64_t at = hk__slice_len(len, nslices) * slice;
 
 	return at < len ? at : len;
 }
@@ -269,7 +269,7 @@ enum hk_status hk__program_lost(const struct hk__program *program, const struct 
 static enum hk_status cargo_receive(const struct hk__program *program,
 				    const struct bound_step *bound, struct cargo *cargo)
 {
-	uint32_t head = message_head(program->piece, bound->step.count);
+	uint32_t head = hk__message_head(program->piece, bound->step.count);
 	struct hk_message message;
 	enum hk_status status = hk__chan_peek(bound->from, &message);
 
@@ -374,7 +374,7 @@ static uint32_t step_send_bytes(const struct hk__program *program, const struct 
 		wide |= piece.wide;
 	}
 	cargo->out_wide = wide && program->wide;
-	return message_head(program->piece, step->count) +
+	return hk__message_head(program->piece, step->count) +
 	       (uint32_t)value_bytes(program, cargo->out_wide, len);
 }
 
@@ -405,7 +405,7 @@ static enum hk_status step_run(const struct hk__program *program, struct bound_l
 	if (status != HK_OK)
 		return step_leave(bound, status);
 	if (slot) {
-		uint32_t head = message_head(program->piece, count);
+		uint32_t head = hk__message_head(program->piece, count);
 
 		cargo.streams = !program->wide &&
 				slot_streams(program, bound->to, program->piece * program->size);

@@ -63,11 +63,7 @@ struct hk__call {
 	 */
 	const uint64_t *in_counts;
 	const uint64_t *out_counts;
-	/*
-	 * Chunks are cut so that several slices are under way at once, as long as
-	 * a message has so many bytes; 0: only as often as slots are too small.
-	 */
-	uint32_t slice_min;
+	bool whole;			/* chunks are cut only as slots are too small (cut.h) */
 	enum hk__way way;		/* of large messages */
 };
 

@@ -5,8 +5,6 @@
  */
 #include "exec/program.h"
 
-#include "model/cost.h"
-
 #include <string.h>
 
 /* ---- channels ---- */
@@ -213,7 +211,7 @@ enum hk_status hk__program_create(const struct hk__program_spec *spec,
 {
 	const struct hk_alloc *alloc = spec->alloc ? spec->alloc : &hk__alloc_default;
 
-	if (spec->chans->slots < spec->plan->slots || spec->rank >= spec->plan->n)
+	if (spec->chans->cut.slots < spec->plan->slots || spec->rank >= spec->plan->n)
 		return HK_EINVAL;
 	struct hk__program *program = hk__mem_zalloc(alloc, 1, sizeof(*program));
 	if (!program)
@@ -297,42 +295,25 @@ static uint64_t program_longest(const struct hk_plan *plan, const struct hk__cal
 	return longest;
 }
 
-/* Elements of each chunk that a slot has room for, so that slice_len() adds none to them. */
-static uint64_t slot_room(const struct hk__program *program, uint64_t piece)
-{
-	uint32_t head = message_head(piece, program->widest);
-	uint32_t bytes = program->spec.chans->slot_bytes;
-	uint64_t room = bytes > head ? (bytes - head) / program->widest / program->room_size : 0;
-
-	return piece < SLICE_LONG ? room : room / SLICE_ALIGN * SLICE_ALIGN;
-}
-
-/* How many slices, and how long they are. */
 static enum hk_status program_slice(struct hk__program *program)
 {
-	uint64_t room = slot_room(program, 1);
+	const struct hk__cut_rule *rule = &program->spec.chans->cut;
+	const struct hk__call *call = &program->call;
+	const struct hk_plan *plan = program->spec.plan;
+	struct hk__cut_job job = { .kind = call->whole ? HK__CUT_LEAST
+						       : hk__coll_cut(plan->coll, rule),
+				   .longest = program_longest(plan, call),
+				   .widest = program->widest,
+				   .size = (uint32_t)program->room_size };
+	struct hk__cut cut;
+	enum hk_status status = hk__cut(rule, &job, &cut);
 
-	if (room >= SLICE_LONG)
-		room = slot_room(program, room);
-	if (room == 0)
+	if (status != HK_OK)
+		return status;
+	if (job.longest / cut.nslices >= HELD_WIDE)
 		return HK_ELIMIT;
-	uint64_t longest = program_longest(program->spec.plan, &program->call);
-	if (program->call.slice_min) {
-		uint64_t least = program->call.slice_min / program->widest / program->room_size + 1;
-		bool sums = hk__coll_reduces(program->spec.plan->coll);
-		uint64_t share =
-			longest / (sums ? HK__SLICES_WANTED_OF_SUMS : HK__SLICES_WANTED) + 1;
-		uint64_t most = HK__SLICE_OF_SUMS_MAX / program->widest / program->room_size + 1;
-
-		share = sums && share > most ? most : share;
-		share = slice_round(share > least ? share : least);
-		room = share < room ? share : room;
-	}
-	uint64_t nslices = longest ? (longest + room - 1) / room : 1;
-	if (nslices > UINT32_MAX / 2 || longest / nslices >= HELD_WIDE)
-		return HK_ELIMIT;
-	program->nslices = (uint32_t)nslices;
-	program->piece = slice_len(longest, program->nslices);
+	program->nslices = cut.nslices;
+	program->piece = cut.piece;
 	return HK_OK;
 }
 
@@ -429,7 +410,7 @@ static bool call_like(const struct hk__call *a, const struct hk__call *b)
 {
 	return a->sizes.count == b->sizes.count && !a->sizes.counts && !b->sizes.counts &&
 	       !a->in_counts && !b->in_counts && a->type == b->type && a->op == b->op &&
-	       a->slice_min == b->slice_min && a->way == b->way;
+	       a->whole == b->whole && a->way == b->way;
 }
 
 bool hk__program_like(const struct hk__program *program, const struct hk__call *call)

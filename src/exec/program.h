@@ -97,35 +97,6 @@ enum hk_status hk__quick_poll(struct hk__program *program, bool *moved_out);
 /* exec.c: a message that does not fit the plan */
 enum hk_status hk__program_lost(const struct hk__program *program, const struct bound_step *bound);
 
-/*
- * Long slices, and chunks in a slot, begin where lines of cache do, if the buffer
- * does: a wide vector that lies across two lines takes twice as long to load.
- */
-#define SLICE_LONG 4096u	/* elements */
-#define SLICE_ALIGN 64u
-
-static inline uint64_t slice_round(uint64_t piece)
-{
-	return piece < SLICE_LONG ? piece : (piece + SLICE_ALIGN - 1) / SLICE_ALIGN * SLICE_ALIGN;
-}
-
-/* Elements of a slice but for the last ones: all ranks cut a length alike. */
-static inline uint64_t slice_len(uint64_t len, uint32_t nslices)
-{
-	return slice_round((len + nslices - 1) / nslices);
-}
-
-/*
- * Bytes ahead of the chunks of a message, slices of so many elements: their
- * lengths, where there are several.
- */
-static inline uint32_t message_head(uint64_t piece, uint32_t count)
-{
-	uint32_t align = piece < SLICE_LONG ? 16 : SLICE_ALIGN;
-
-	return count > 1 ? (count * 4 + align - 1) / align * align : 0;
-}
-
 /* Whether what a step receives lands in its place, past any slot. */
 static inline bool step_can_take(const struct hk__program *program, const struct hk_step *step)
 {

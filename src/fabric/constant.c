@@ -51,10 +51,10 @@ static const struct field wire_fields[] = {
 	{ "kernel", "", HK__NUMBER_BOOL, WIRE(kernel), 0, 1, "assumed: no kernel copies" },
 	{ "gap", "ns", HK__NUMBER_REAL, WIRE(gap_ns), 0, 1e12, NONE },
 	{ "overhead", "", HK__NUMBER_REAL, WIRE(overhead), 1, 100, NONE },
-	{ "slots", "", HK__NUMBER_COUNT, WIRE(slots), 1, 1e6, SHM },
-	{ "slot-bytes", "B", HK__NUMBER_REAL, WIRE(slot_bytes), 1, 1e15, SHM },
-	{ "slice-bytes", "B", HK__NUMBER_REAL, WIRE(slice_bytes), 0, 1e15, SHM },
-	{ "slices", "", HK__NUMBER_COUNT, WIRE(slices), 1, 1e6, SHM },
+	{ "slots", "", HK__NUMBER_COUNT, WIRE(cut.slots), 1, 1e6, SHM },
+	{ "slot-bytes", "B", HK__NUMBER_REAL, WIRE(cut.slot_bytes), 1, 1e15, SHM },
+	{ "slice-bytes", "B", HK__NUMBER_REAL, WIRE(cut.slice_bytes), 0, 1e15, SHM },
+	{ "slices", "", HK__NUMBER_COUNT, WIRE(cut.slices), 1, 1e6, SHM },
 };
 static const struct field device_fields[] = {
 	{ "call", "ns", HK__NUMBER_REAL, DEVICE(call_ns), 0, 1e12, NONE },

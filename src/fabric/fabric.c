@@ -57,10 +57,7 @@ enum hk_status hk__fabric_add_wire(struct hk_fabric *fabric, const char *name, s
 
 	snprintf(wire->name, sizeof(wire->name), "%s", name);
 	wire->overhead = 1;
-	wire->slots = 8;
-	wire->slices = 8;
-	wire->slot_bytes = 256 * 1024;
-	wire->slice_bytes = 16 * 1024;
+	wire->cut = hk__cut_shm;
 	*index_out = fabric->nwires++;
 	return HK_OK;
 }
@@ -165,6 +162,73 @@ void hk__fabric_path(const struct hk_fabric *fabric, uint32_t from, uint32_t to,
 	path_out->wire = fabric->wire_node;
 	if (from != to)
 		fabric->ops->path(fabric, from, to, path_out);
+}
+
+/* ---- how operations are cut ---- */
+
+/* Two ranks of one node, and two of different ones; HK_NONE: none. */
+struct pairs {
+	uint32_t near[2], far[2];
+};
+
+static void pairs_look(const struct hk_fabric *fabric, uint32_t a, uint32_t b, struct pairs *pairs)
+{
+	uint32_t node_a, node_b, local;
+
+	hk__fabric_place(fabric, a, &node_a, &local);
+	hk__fabric_place(fabric, b, &node_b, &local);
+	uint32_t *pair = node_a == node_b ? pairs->near : pairs->far;
+	pair[0] = a;
+	pair[1] = b;
+}
+
+static void pairs_of_placed(const struct hk_fabric *fabric, uint32_t n, const uint32_t *devices,
+			    struct pairs *pairs)
+{
+	for (uint32_t r = 1; r < n; r++) {
+		if (pairs->near[0] != HK_NONE && pairs->far[0] != HK_NONE)
+			return;
+		pairs_look(fabric, devices[0], devices[r], pairs);
+		pairs_look(fabric, devices[r - 1], devices[r], pairs);
+	}
+}
+
+/* Nodes lie side by side, kind by kind: the first two of a node, and of two nodes. */
+static void pairs_of_first(const struct hk_fabric *fabric, uint32_t n, struct pairs *pairs)
+{
+	for (uint32_t i = 0; i < fabric->nnode_kinds; i++) {
+		const struct hk__node_kind *kind = &fabric->node_kinds[i];
+
+		if (kind->ranks > 1 && kind->first_rank + 1 < n)
+			pairs_look(fabric, kind->first_rank, kind->first_rank + 1, pairs);
+	}
+	if (fabric->node_kinds[0].ranks < n)
+		pairs_look(fabric, 0, fabric->node_kinds[0].ranks, pairs);
+}
+
+void hk__fabric_cut(const struct hk_fabric *fabric, uint32_t n, const uint32_t *devices,
+		    struct hk__cut_rule *rule_out)
+{
+	struct pairs pairs = { { HK_NONE, HK_NONE }, { HK_NONE, HK_NONE } };
+	struct hk__path path = { .wire = fabric->wire_node };
+
+	if (devices)
+		pairs_of_placed(fabric, n, devices, &pairs);
+	else
+		pairs_of_first(fabric, n, &pairs);
+	bool near = pairs.near[0] != HK_NONE, far = pairs.far[0] != HK_NONE;
+	if (near)
+		hk__fabric_path(fabric, pairs.near[0], pairs.near[1], &path);
+	*rule_out = fabric->wires[path.wire].cut;
+	if (far) {
+		hk__fabric_path(fabric, pairs.far[0], pairs.far[1], &path);
+		if (near)
+			hk__cut_join(rule_out, &fabric->wires[path.wire].cut);
+		else
+			*rule_out = fabric->wires[path.wire].cut;
+	}
+	rule_out->cores = hk__fabric_device(fabric, devices ? devices[0] : 0)->serial;
+	rule_out->streams = far && !near && fabric->wire_net != fabric->wire_node;
 }
 
 /* ---- links ---- */

@@ -13,7 +13,7 @@
 #ifndef HK_FABRIC_FABRIC_H
 #define HK_FABRIC_FABRIC_H
 
-#include "base/base.h"
+#include "fabric/cut.h"
 
 #include <hocket/fabric.h>
 
@@ -73,10 +73,7 @@ struct hk__wire {
 					   itself; else one pass over the bytes does all of a step */
 	double gap_ns;			/* between two messages of one device, at least */
 	double overhead;		/* bytes on the link for a byte of data, >= 1 */
-	uint32_t slots;			/* messages a channel holds */
-	double slot_bytes;		/* the largest message */
-	double slice_bytes;		/* no slice is shorter unless it is the only one */
-	uint32_t slices;		/* wanted, where there is enough for them */
+	struct hk__cut_rule cut;	/* slots of a channel, and slices of an operation */
 };
 
 /* ---- links ---- */
@@ -196,6 +193,14 @@ struct hk_fabric {
 /* The way from one device to another; two calls with the same ranks give the same. */
 void hk__fabric_path(const struct hk_fabric *fabric, uint32_t from, uint32_t to,
 		     struct hk__path *path_out);
+
+/*
+ * How n ranks cut an operation, rank r on device r, or devices[r]: by the wires
+ * between them, inside a node and across. Placed ranks that share a node are seen if
+ * one of them is the first, or they follow each other.
+ */
+void hk__fabric_cut(const struct hk_fabric *fabric, uint32_t n, const uint32_t *devices,
+		    struct hk__cut_rule *rule_out);
 
 /* Speed (bytes/ns), delay, width of a link, after any change; a name for people: "nic.out of rank 5". */
 const struct hk__link_kind *hk__fabric_kind(const struct hk_fabric *fabric, uint64_t link);

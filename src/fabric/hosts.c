@@ -75,6 +75,7 @@ static void hosts_apply(struct hk_fabric *fabric, const struct hk__setting *sett
 }
 
 static const char measured[] = "measured by hocket probe on 2 cores of an AMD EPYC";
+static const char performed[] = "what Hocket performs";
 static const char assumed[] = "assumed, near what some plans took; hocket probe finds it";
 
 static void links_set(struct hk_fabric *fabric)
@@ -187,15 +188,16 @@ static const struct hosts_curve guesses[] = {
 
 void hk__hosts_costs(struct hk_fabric *fabric)
 {
+	const struct hk__cut_rule *shm = &hk__cut_shm, *tcp = &hk__cut_tcp;
 	const struct hk__setting rows[] = {
-		{ "shm.slots", 8, "src/group" },
-		{ "shm.slot-bytes", 256 << 10, "src/group" },
-		{ "shm.slice-bytes", 64 << 10, "src/group" },
-		{ "shm.slices", 4, "src/exec" },
-		{ "tcp.slots", 8, "src/group" },
-		{ "tcp.slot-bytes", 1 << 20, "src/group" },
-		{ "tcp.slice-bytes", 512 << 10, "src/group" },
-		{ "tcp.slices", 4, "src/exec" },
+		{ "shm.slots", shm->slots, performed },
+		{ "shm.slot-bytes", shm->slot_bytes, performed },
+		{ "shm.slice-bytes", shm->slice_bytes, performed },
+		{ "shm.slices", shm->slices, performed },
+		{ "tcp.slots", tcp->slots, performed },
+		{ "tcp.slot-bytes", tcp->slot_bytes, performed },
+		{ "tcp.slice-bytes", tcp->slice_bytes, performed },
+		{ "tcp.slices", tcp->slices, performed },
 		{ "device.call", 96.11, measured },
 		{ "device.step", 3.406, measured },
 		{ "device.serial", 1, "a rank is a thread" },
@@ -208,6 +210,15 @@ void hk__hosts_costs(struct hk_fabric *fabric)
 		hk__curve_apply(fabric, guesses[i].name, guesses[i].points, assumed);
 }
 
+/* How Hocket cuts is no property of machines: what a fabric says of it is not performed. */
+static bool constant_cuts(const struct hk__constant *constant)
+{
+	const char *field = strrchr(constant->name, '.');
+
+	return field && (strcmp(field, ".slots") == 0 || strcmp(field, ".slot-bytes") == 0 ||
+			 strcmp(field, ".slices") == 0 || strcmp(field, ".slice-bytes") == 0);
+}
+
 /* Every constant that the other has too. */
 static enum hk_status constants_take(struct hk_fabric *fabric, const struct hk_fabric *like,
 				     struct hk_why *why)
@@ -218,6 +229,8 @@ static enum hk_status constants_take(struct hk_fabric *fabric, const struct hk_f
 		struct hk__constant *own = hk__array_at(&fabric->constants, i);
 		const struct hk__constant *its = hk__constant_find(like, own->name);
 
+		if (constant_cuts(own))
+			continue;
 		if (!its)
 			its = hk__constant_find(like, plain_name(own));
 		const struct hk__curve *curve = its ? hk__constant_curve(like, its) : NULL;

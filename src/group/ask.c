@@ -229,12 +229,6 @@ void hk__request_init(struct hk_request *request, struct hk_group *group,
 	request->card.tag = opts->tag;
 }
 
-/* Into how small slices an operation is worth cutting. */
-static uint32_t slice_min_of(const struct hk__world *world, enum hk_coll coll)
-{
-	return !world->shm && hk__cut_streams(coll) ? 0 : world->slice_min;
-}
-
 enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *group,
 				const struct hk__ask *ask, const struct hk_opts *opts)
 {
@@ -249,7 +243,6 @@ enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *gro
 					   .type = ask->type,
 					   .op = ask->op,
 					   .factor = opts->factor,
-					   .slice_min = slice_min_of(group->world, ask->coll),
 					   .in_counts = ask->in_counts,
 					   .out_counts = ask->out_counts };
 	if (ask->in_counts && group->n == 1)

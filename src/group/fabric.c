@@ -5,7 +5,8 @@
  *
  * The constants are those of the fabric that was named (HOCKET_FABRIC, as written
  * by hocket probe), or the library's own. All ranks have to have the same, so that
- * all choose alike; group_agree sees to that.
+ * all choose alike; group_agree sees to that. How operations are cut does not follow
+ * from them (hk_fabric_hosts), as ranks have to cut alike before they agree.
  */
 #include "group/group.h"
 
@@ -59,6 +60,9 @@ enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why)
 								   : fabric_of_ranks(group, why);
 	if (status != HK_OK)
 		return status;
+	for (uint32_t i = 0; group->world->given && i < group->fabric->nwires; i++)
+		group->fabric->wires[i].cut = group->world->cut;
+	hk__fabric_cut(group->fabric, group->n, NULL, &group->chans.cut);
 	hk__fabric_crowd(group->fabric, (double)group->world->crowd);
 	hk__fabric_view_init(&group->view, group->fabric, group->n, group->nodes,
 			     group->node_sizes);

@@ -146,8 +146,6 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	group->chans.trace = world->trace;
 	group->chans.context = spec->context;
 	group->chans.ranks = spec->ranks;
-	group->chans.slots = world->slots;
-	group->chans.slot_bytes = world->slot_bytes;
 	group->gpu_path = hk__gpu_path_of(group);
 	if (group_find_nodes(group) != HK_OK) {
 		hk__group_destroy(group);

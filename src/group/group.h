@@ -31,14 +31,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A channel's room is about a core's own cache: see world.c. */
-#define WORLD_SLOTS 8u
-#define WORLD_SLOT_BYTES (256u << 10)
-/* Sockets move larger blocks faster. */
-#define WORLD_SLOT_BYTES_TCP (1u << 20)
-#define SLICE_MIN_SHM (64u << 10)
-#define SLICE_MIN_TCP (512u << 10)
-
 struct hk__recorder;		/* recorder.h */
 
 /* ---- worlds (world.c) ---- */
@@ -78,8 +70,7 @@ struct hk__world {
 	struct hk_net *shm, *tcp, *mux, *given;
 	struct hk_net *net;		/* the one of them to use */
 	bool polls;			/* it moves nothing unless it is polled */
-	uint32_t slots, slot_bytes;	/* of channels */
-	uint32_t slice_min;		/* bytes of a message worth its own trouble */
+	struct hk__cut_rule cut;	/* of a net that was given; others cut as their fabric does */
 	struct hk__heap heap;
 	uint32_t looks;			/* of a call that began the short way, in vain */
 	uint32_t spins, yields;

@@ -134,8 +134,7 @@ void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *s
 	(void)hk__trial_fresh(trial);
 	call->way = trial->decided ? trial->way : trial_next(trial, &first, &last);
 	/* Slices let one copy begin while the other goes on; alone it needs none. */
-	if (call->way == HK__WAY_LENT)
-		call->slice_min = 0;
+	call->whole = call->way == HK__WAY_LENT;
 	if (!trial->decided)
 		*start_out = hk__now_ns();
 }

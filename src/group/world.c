@@ -5,11 +5,6 @@
  *
  * A segment is room for channels and a heap. Only pages that are used are real,
  * so both are generous.
- *
- * Slots: writing a ring of slots about as large as a core's own cache (L2, a
- * MiB or so) pushes what is written out to the cache that cores share, where
- * the reader gets it at twice the speed of a line still dirty in the writer's
- * own cache (docs/ARCHITECTURE.md). Hence 8 of 256 KiB.
  */
 #include "group/group.h"
 #include "boot/conn.h"
@@ -287,9 +282,6 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 			hk__why(why, status, "cannot use shared memory and TCP together: %s",
 				hk_status_text(status));
 	}
-	world->slots = WORLD_SLOTS;
-	world->slot_bytes = world->shm ? WORLD_SLOT_BYTES : WORLD_SLOT_BYTES_TCP;
-	world->slice_min = world->tcp ? SLICE_MIN_TCP : SLICE_MIN_SHM;
 	world_use(world, opts, world->mux ? world->mux : world->tcp ? world->tcp : world->shm);
 	if (status == HK_OK && opts->trace && opts->trace[0])
 		world->trace = hk__trace_open(world, opts->trace, opts->trace_room);
@@ -407,8 +399,10 @@ enum hk_status hk__world_create_over(const struct hk__world_spec *spec,
 	world->polls = true;
 	world->looks = 1;
 	world->crowd = 1;
-	world->slots = over->slots;
-	world->slot_bytes = world->slice_min = over->slot_bytes;
+	world->cut = (struct hk__cut_rule){ .slots = over->slots,
+					    .slot_bytes = over->slot_bytes,
+					    .slice_bytes = over->slot_bytes,
+					    .slices = 1 };
 	for (uint32_t r = 0; r < world->n; r++) {
 		world->node[r] = over->nodes ? over->nodes[r] : 0;
 		world->is_near[r] = !over->nodes || over->nodes[r] == over->nodes[world->rank];

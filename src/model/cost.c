@@ -36,21 +36,3 @@ double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
 	/* One pass over the bytes does all of it, at the pace of its slowest part. */
 	return ns + shape->bytes * fmax(own, fmax(taken, given));
 }
-
-uint32_t hk__cost_slices(const struct hk__wire *wire, double message, enum hk__cut cut)
-{
-	double room = wire->slot_bytes;
-
-	if (message <= 0 || room <= 0)
-		return 1;
-	if (wire->slices > 1 && cut != HK__CUT_LEAST) {
-		double share = message / wire->slices;
-
-		if (cut == HK__CUT_SUMS)
-			share = fmin(share * HK__SLICES_WANTED / HK__SLICES_WANTED_OF_SUMS,
-				     HK__SLICE_OF_SUMS_MAX);
-		room = fmin(room, fmax(share, wire->slice_bytes));
-	}
-	double slices = ceil(message / room);
-	return slices < 1 ? 1 : (uint32_t)fmin(slices, UINT32_MAX / 2);
-}

@@ -30,31 +30,4 @@ struct hk__step_shape {
 double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
 		     const struct hk__wire *out, const struct hk__step_shape *shape);
 
-/*
- * How src/exec cuts. Enough to have one slice copied in and one copied out while
- * the next is on its way; finer where sums wait for their operands, and short
- * enough for the operands and the sum to be in a core's own cache together.
- */
-#define HK__SLICES_WANTED 4u
-#define HK__SLICES_WANTED_OF_SUMS 8u
-#define HK__SLICE_OF_SUMS_MAX (128u << 10)
-
-enum hk__cut {
-	HK__CUT_COPIES,
-	HK__CUT_SUMS,			/* by a core that adds */
-	HK__CUT_LEAST			/* only as slots are too small */
-};
-
-/* Slices of an operation whose widest message has so many bytes, on a wire. */
-uint32_t hk__cost_slices(const struct hk__wire *wire, double message, enum hk__cut cut);
-
-/*
- * Bytes of an alltoall stay where they arrive: nothing waits for the first of them,
- * and a stream between hosts carries some while others are copied to and from it.
- */
-static inline bool hk__cut_streams(enum hk_coll coll)
-{
-	return coll == HK_COLL_ALLTOALL;
-}
-
 #endif

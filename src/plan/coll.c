@@ -67,6 +67,19 @@ bool hk__coll_inplace(enum hk_coll coll)
 	return coll != HK_COLL_ALLTOALL && coll != HK_COLL_BARRIER && coll != HK_COLL_SENDRECV;
 }
 
+/*
+ * Bytes of an alltoall stay where they arrive: nothing waits for the first of them,
+ * and a stream between hosts carries some while others are copied to and from it.
+ */
+enum hk__cut_kind hk__coll_cut(enum hk_coll coll, const struct hk__cut_rule *rule)
+{
+	if (!rule->cores)
+		return HK__CUT_COPIES;
+	if (hk__coll_reduces(coll))
+		return HK__CUT_SUMS;
+	return coll == HK_COLL_ALLTOALL && rule->streams ? HK__CUT_LEAST : HK__CUT_COPIES;
+}
+
 uint32_t hk__plan_chunks(const struct hk_plan *plan)
 {
 	if (hk__coll_vector(plan->coll))

@@ -89,6 +89,7 @@ bool hk__coll_rooted(enum hk_coll coll);
 bool hk__coll_vector(enum hk_coll coll);	/* in parts, not blocks */
 bool hk__coll_reduces(enum hk_coll coll);	/* adds what the ranks have */
 bool hk__coll_inplace(enum hk_coll coll);	/* `in` can lie inside `out`, or it in `in` */
+enum hk__cut_kind hk__coll_cut(enum hk_coll coll, const struct hk__cut_rule *rule);
 
 /* How many chunks make V (struct hk_algo_info). */
 uint32_t hk__plan_chunks(const struct hk_plan *plan);

@@ -10,7 +10,7 @@
 
 static uint32_t chan_slots(const struct sim *sim, const struct hk_plan *plan, uint32_t wire)
 {
-	uint32_t slots = hk__max(sim->fabric->wires[wire].slots, plan->slots);
+	uint32_t slots = hk__max(sim->fabric->wires[wire].cut.slots, plan->slots);
 
 	return hk__min(hk__max(slots, 1), HK_SLOTS_MAX);
 }

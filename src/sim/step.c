@@ -28,41 +28,26 @@ void hk__sim_step(const struct sim *sim, const struct sim_lane *lane, uint32_t a
 		step_out->to = step.to;
 }
 
-/* As CPU ranks do: see hk__call.slice_min. */
-static enum hk__cut plan_cut(const struct sim *sim, const struct hk_plan *plan, uint32_t wire)
-{
-	const struct hk_fabric *fabric = sim->fabric;
+/* Sizes are bytes here: elements of the commonest type. */
+#define ELEMENT_BYTES 4u
 
-	if (!hk__fabric_device(fabric, 0)->serial)
-		return HK__CUT_COPIES;
-	if (hk__coll_reduces(plan->coll))
-		return HK__CUT_SUMS;
-	return hk__cut_streams(plan->coll) && wire == fabric->wire_net && wire != fabric->wire_node
-		       ? HK__CUT_LEAST
-		       : HK__CUT_COPIES;
-}
-
-/* The wires that ranks of a job use: to a neighbour, across nodes, to the last. */
 uint32_t hk__sim_slices(const struct sim *sim, const struct hk_plan *plan, double chunk,
 			const uint32_t *devices)
 {
-	uint32_t n = plan->n, slices = 1, widest = hk__plan_widest(plan);
-	uint32_t peers[3] = { 1, n / hk__max(plan->nodes, 1), n - 1 };
+	uint32_t widest = hk__plan_widest(plan);
+	struct hk__cut_rule rule;
+	struct hk__cut cut;
 
 	if (sim->opts->slice_bytes > 0)
 		return (uint32_t)fmin(fmax(ceil(chunk * widest / sim->opts->slice_bytes), 1),
 				      UINT32_MAX / 2);
-	for (uint32_t i = 0; i < 3; i++) {
-		struct hk__path path;
-		uint32_t peer = peers[i];
-
-		if (peer == 0 || peer >= n)
-			continue;
-		hk__fabric_path(sim->fabric, devices ? devices[0] : 0,
-				devices ? devices[peer] : peer, &path);
-		slices = hk__max(slices,
-				 hk__cost_slices(&sim->fabric->wires[path.wire], chunk * widest,
-						 plan_cut(sim, plan, path.wire)));
-	}
-	return slices;
+	hk__fabric_cut(sim->fabric, plan->n, devices, &rule);
+	struct hk__cut_job job = { .kind = hk__coll_cut(plan->coll, &rule),
+				   .longest = (uint64_t)ceil(chunk / ELEMENT_BYTES),
+				   .widest = widest,
+				   .size = ELEMENT_BYTES };
+	if (hk__cut(&rule, &job, &cut) == HK_OK)
+		return cut.nslices;
+	/* No group could perform it with such slots; as fine as it can be cut. */
+	return (uint32_t)fmin(fmax((double)job.longest, 1), UINT32_MAX / 2);
 }

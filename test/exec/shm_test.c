@@ -69,8 +69,8 @@ static void seat_open(struct seat *seat, struct world *world, uint32_t rank, uin
 	hk__chans_init(&seat->chans, &hk__alloc_default);
 	seat->chans.net = seat->net;
 	seat->chans.context = 7;
-	seat->chans.slots = HK_SLOTS_MIN;
-	seat->chans.slot_bytes = slot_bytes;
+	seat->chans.cut.slots = HK_SLOTS_MIN;
+	seat->chans.cut.slot_bytes = slot_bytes;
 }
 
 static void seat_close(struct seat *seat)
@@ -250,11 +250,11 @@ static uint32_t suite_make_data(struct suite *suite, const struct hk_plan_info *
 				uint64_t ncounts, uint64_t *counts, struct defn **data)
 {
 	const uint64_t shorts[] = { 1, 0, info->nranks + 1, 13, 300 };
-	const uint64_t longs[] = { 5 * SLICE_LONG + 3, 29 * SLICE_LONG };
+	const uint64_t longs[] = { 5 * HK__SLICE_LONG + 3, 29 * HK__SLICE_LONG };
 	const uint64_t *even = suite->longs ? longs : shorts;
 	size_t neven = suite->longs ? sizeof(longs) / sizeof(longs[0])
 				    : sizeof(shorts) / sizeof(shorts[0]);
-	uint64_t uneven = suite->longs ? 3 * SLICE_LONG : 90;
+	uint64_t uneven = suite->longs ? 3 * HK__SLICE_LONG : 90;
 	struct defn_spec spec = { .coll = info->coll,
 				  .type = ELEM_INT64,
 				  .n = info->nranks,

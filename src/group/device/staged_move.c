@@ -73,7 +73,7 @@ static enum hk_status pipe_make(struct hk__staging *staging, const struct hk_req
 	struct hk_group *group = staging->group;
 	struct hk__pipe *pipe = hk__mem_zalloc(group->alloc, 1, sizeof(*pipe));
 	bool sends = request->transfer.sends;
-	size_t slot = group->chans.slot_bytes;
+	size_t slot = (size_t)group->chans.cut.slot_bytes;
 
 	if (!pipe)
 		return hk__why(why, HK_ENOMEM, "no memory for a message");
