@@ -9,7 +9,7 @@ ncclResult_t hk__nccl_config_check(const ncclConfig_t *config)
 {
 	if (!config)
 		return ncclSuccess;
-	if (config->magic != NCCL_CONFIG_MAGIC || config->size < offsetof(ncclConfig_t, minCTAs))
+	if (config->magic != NCCL_API_MAGIC || config->size < offsetof(ncclConfig_t, minCTAs))
 		return hk__nccl_fail(ncclInvalidArgument, "a configuration that was not begun with "
 							  "NCCL_CONFIG_INITIALIZER");
 	if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 &&

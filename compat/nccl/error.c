@@ -186,6 +186,12 @@ void ncclResetDebugInit(void)
 }
 HK__NCCL_TWIN(ResetDebugInit);
 
+void ncclResetDebugInitInternal(void)
+{
+	atomic_store(&wanted, -2);
+}
+HK__NCCL_TWIN(ResetDebugInitInternal);
+
 ncclResult_t ncclGetVersion(int *version)
 {
 	if (!version)

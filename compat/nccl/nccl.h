@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl.h - NCCL's interface, as of 2.28, on Hocket: hocket-nccl(7).
+ * nccl.h - NCCL's interface, as of 2.28, on Hocket: hocket-nccl(7). Names that came
+ * later, up to 2.32, are there as well, so that programs built for those load.
  *
  * Written for Hocket; names, values and layouts are those that programs built with
  * NVIDIA's header use, so that either header fits either library. Every function
@@ -9,8 +10,23 @@
 #ifndef NCCL_H_
 #define NCCL_H_
 
+/* As NVIDIA's header: programs have half and __nv_bfloat16 from it. */
+#if defined(__has_include)
+#if __has_include(<cuda_runtime.h>) && __has_include(<cuda_fp16.h>)
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#if CUDART_VERSION >= 11000
+#include <cuda_bf16.h>
+#endif
+#if defined(__cplusplus) && CUDART_VERSION >= 11080
+#include <cuda_fp8.h>
+#endif
+#endif
+#endif
+
 #include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define NCCL_MAJOR 2
 #define NCCL_MINOR 28
@@ -25,7 +41,10 @@
 extern "C" {
 #endif
 
+#ifndef CUDART_VERSION
 typedef struct CUstream_st *cudaStream_t;	/* as CUDA has it; a CUstream is the same */
+typedef struct CUevent_st *cudaEvent_t;
+#endif
 
 typedef struct ncclComm *ncclComm_t;
 typedef struct ncclWindow_vidmem *ncclWindow_t;
@@ -67,8 +86,8 @@ typedef enum {
 #define NCCL_SHRINK_ABORT 0x01
 #define NCCL_REVOKE_DEFAULT 0x00
 
-#define NCCL_CONFIG_MAGIC 0xcafebeefu
-#define NCCL_SIM_INFO_MAGIC 0x74685283u
+#define NCCL_API_MAGIC 0xcafebeef
+#define NCCL_SIM_INFO_MAGIC 0x74685283
 
 typedef struct ncclConfig_v22800 {
 	size_t size;		/* these three: by the initializer alone */
@@ -91,7 +110,7 @@ typedef struct ncclConfig_v22800 {
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER \
-	{ sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, \
+	{ sizeof(ncclConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_INT, \
 	  NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
 	  NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
 	  NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
@@ -154,6 +173,85 @@ struct ncclDevResourceRequirements;
 struct ncclLsaBarrierHandle;
 struct ncclGinBarrierHandle;
 struct ncclLLA2AHandle;
+
+/* ---- of versions after 2.28 ---- */
+
+typedef struct ncclConfigExt {
+	struct ncclConfigExt *next;
+	struct {
+		int vendorId, optionId;
+	} key;
+	union {
+		int i;
+		const char *s;
+		void *raw;
+	} val;
+} ncclConfigExt_t;
+
+typedef struct ncclCollConfig_v23200 {
+	size_t size;		/* these three: by the initializer alone */
+	unsigned int magic;
+	unsigned int version;
+	ncclConfigExt_t *ext;
+	int minCTAs;
+	int maxCTAs;
+	int nvlsCTAs;
+	int cgaClusterSize;
+	const char *algSelection;
+	int forceAlgSelection;
+	int CTAPolicy;
+	uint64_t userProfilerTag;
+	cudaEvent_t launchCompletionEvent;
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER \
+	{ sizeof(ncclCollConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NCCL_CONFIG_UNDEF_PTR, \
+	  NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+	  NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, 1, NCCL_CONFIG_UNDEF_INT, 0, \
+	  NCCL_CONFIG_UNDEF_PTR }
+
+typedef enum {
+	NCCL_ENCRYPTION_MODE_NONE = 0,
+	NCCL_ENCRYPTION_MODE_PSK = 1
+} ncclEncryptionMode_t;
+
+typedef struct ncclEncryptionConfig_v23200 {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	int mode;
+	const char *psk;
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER \
+	{ sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, \
+	  NCCL_ENCRYPTION_MODE_NONE, NCCL_CONFIG_UNDEF_PTR }
+
+#define NCCL_SUSPEND_MEM 0x01
+typedef enum {
+	ncclStatGpuMemSuspend = 0,
+	ncclStatGpuMemSuspended = 1,
+	ncclStatGpuMemPersist = 2,
+	ncclStatGpuMemTotal = 3
+} ncclCommMemStat_t;
+
+typedef struct {
+	int opCnt, peer, sigIdx, ctx;
+} ncclWaitSignalDesc_t;
+
+typedef enum {
+	NCCL_CFT_TEAM_FLAT,
+	NCCL_CFT_TEAM_HIER_MULTIMEM,
+	NCCL_CFT_TEAM_HIER_LSA
+} ncclCftTeamMode_t;
+
+typedef struct ncclParamHandle *ncclParamHandle_t;
+struct ncclCommProperties;
+struct ncclGinOutboxHandle;
+struct ncclGinInboxA2AHandle;
+struct ncclMultimemHandle {
+	void *mcBasePtr;
+};
 
 /*	what it returns, name, arguments */
 #define NCCL_FUNCTION_MAP(X) \
@@ -237,16 +335,91 @@ struct ncclLLA2AHandle;
 						 struct ncclLLA2AHandle *handle, \
 						 struct ncclDevResourceRequirements *need))
 
+/* After 2.28; the last arguments of a collective with hints are these. */
+#define NCCL_HINTED ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config
+#define NCCL_LATER_MAP(X) \
+	X(ncclResult_t, AllReduceConfig, (const void *in, void *out, size_t count, \
+					  ncclDataType_t type, ncclRedOp_t op, NCCL_HINTED)) \
+	X(ncclResult_t, ReduceConfig, (const void *in, void *out, size_t count, \
+				       ncclDataType_t type, ncclRedOp_t op, int root, NCCL_HINTED)) \
+	X(ncclResult_t, BroadcastConfig, (const void *in, void *out, size_t count, \
+					  ncclDataType_t type, int root, NCCL_HINTED)) \
+	X(ncclResult_t, AllGatherConfig, (const void *in, void *out, size_t count, \
+					  ncclDataType_t type, NCCL_HINTED)) \
+	X(ncclResult_t, ReduceScatterConfig, (const void *in, void *out, size_t count, \
+					      ncclDataType_t type, ncclRedOp_t op, NCCL_HINTED)) \
+	X(ncclResult_t, AlltoAllConfig, (const void *in, void *out, size_t count, \
+					 ncclDataType_t type, NCCL_HINTED)) \
+	X(ncclResult_t, GatherConfig, (const void *in, void *out, size_t count, \
+				       ncclDataType_t type, int root, NCCL_HINTED)) \
+	X(ncclResult_t, ScatterConfig, (const void *in, void *out, size_t count, \
+					ncclDataType_t type, int root, NCCL_HINTED)) \
+	X(ncclResult_t, SetEncryption, (const ncclEncryptionConfig_t *config)) \
+	X(ncclResult_t, CommQueryProperties, (ncclComm_t comm, struct ncclCommProperties *properties)) \
+	X(ncclResult_t, CommGetUniqueId, (ncclComm_t comm, ncclUniqueId *id)) \
+	X(ncclResult_t, CommGrow, (ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, \
+				   ncclComm_t *newcomm, ncclConfig_t *config)) \
+	X(ncclResult_t, CommSuspend, (ncclComm_t comm, int flags)) \
+	X(ncclResult_t, CommResume, (ncclComm_t comm)) \
+	X(ncclResult_t, CommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value)) \
+	X(ncclResult_t, PutSignal, (const void *in, size_t count, ncclDataType_t type, int peer, \
+				    ncclWindow_t window, size_t offset, int signal, int context, \
+				    unsigned int flags, ncclComm_t comm, cudaStream_t stream)) \
+	X(ncclResult_t, Signal, (int peer, int signal, int context, unsigned int flags, \
+				 ncclComm_t comm, cudaStream_t stream)) \
+	X(ncclResult_t, WaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, \
+				     cudaStream_t stream)) \
+	X(ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t window, void **at)) \
+	X(void, ResetDebugInitInternal, (void)) \
+	X(ncclResult_t, ParamBind, (ncclParamHandle_t *param, const char *key)) \
+	X(ncclResult_t, ParamGetI8, (ncclParamHandle_t param, int8_t *value)) \
+	X(ncclResult_t, ParamGetI16, (ncclParamHandle_t param, int16_t *value)) \
+	X(ncclResult_t, ParamGetI32, (ncclParamHandle_t param, int32_t *value)) \
+	X(ncclResult_t, ParamGetI64, (ncclParamHandle_t param, int64_t *value)) \
+	X(ncclResult_t, ParamGetU8, (ncclParamHandle_t param, uint8_t *value)) \
+	X(ncclResult_t, ParamGetU16, (ncclParamHandle_t param, uint16_t *value)) \
+	X(ncclResult_t, ParamGetU32, (ncclParamHandle_t param, uint32_t *value)) \
+	X(ncclResult_t, ParamGetU64, (ncclParamHandle_t param, uint64_t *value)) \
+	X(ncclResult_t, ParamGetStr, (ncclParamHandle_t param, const char **value)) \
+	X(ncclResult_t, ParamGet, (ncclParamHandle_t param, void *value, int max, int *len)) \
+	X(ncclResult_t, ParamGetParameter, (const char *key, const char **value, int *len)) \
+	X(ncclResult_t, ParamGetAllParameterKeys, (const char ***keys, int *count)) \
+	X(void, ParamDumpAll, (void)) \
+	X(ncclResult_t, GetLsaDevicePointer, (ncclWindow_t window, size_t offset, int peer, \
+					      void **at)) \
+	X(ncclResult_t, GetLsaMultimemDevicePointer, (ncclWindow_t window, size_t offset, \
+						      void **at)) \
+	X(ncclResult_t, GetMultimemDevicePointer, (ncclWindow_t window, size_t offset, \
+						   struct ncclMultimemHandle multimem, void **at)) \
+	X(ncclResult_t, GetPeerDevicePointer, (ncclWindow_t window, size_t offset, int peer, \
+					       void **at)) \
+	X(ncclResult_t, GetCftDeviceLeInfo, (ncclWindow_t window, size_t offset, int peer, \
+					     ncclTeam_t team, uint32_t *id, size_t *id_offset)) \
+	X(ncclResult_t, GetMultimemDeviceLeInfo, (ncclWindow_t window, size_t offset, uint32_t *id, \
+						  size_t *id_offset)) \
+	X(ncclResult_t, GetPeerDeviceLeInfo, (ncclWindow_t window, size_t offset, int peer, \
+					      uint32_t *id, size_t *id_offset)) \
+	X(ncclResult_t, GinOutboxCreateRequirement, (int blocks, int size_log2, \
+						     struct ncclGinOutboxHandle *handle, \
+						     struct ncclDevResourceRequirements *need)) \
+	X(ncclResult_t, GinInboxA2ACreateRequirement, (ncclTeam_t peers, int blocks, int size_log2, \
+						       struct ncclGinInboxA2AHandle *handle, \
+						       struct ncclDevResourceRequirements *need)) \
+	X(ncclTeam_t, TeamCft, (ncclComm_t comm, ncclCftTeamMode_t mode)) \
+	X(ncclTeam_t, TeamCftMultimem, (ncclComm_t comm))
+
 #if defined(__GNUC__)
-#define NCCL_API __attribute__((visibility("default")))
+#define NCCL_VISIBLE __attribute__((visibility("default")))
 #else
-#define NCCL_API
+#define NCCL_VISIBLE
 #endif
 #define NCCL_DECLARE(result, name, arguments) \
-	NCCL_API result nccl##name arguments; \
-	NCCL_API result pnccl##name arguments;
+	NCCL_VISIBLE result nccl##name arguments; \
+	NCCL_VISIBLE result pnccl##name arguments;
 NCCL_FUNCTION_MAP(NCCL_DECLARE)
+NCCL_LATER_MAP(NCCL_DECLARE)
 #undef NCCL_DECLARE
+#undef NCCL_VISIBLE
 
 #ifdef __cplusplus
 }
