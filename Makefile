@@ -160,6 +160,11 @@ bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvc
 	@$(MAKE) --no-print-directory all
 	@bench/gpu
 
+bench-gpu-grouped: ## small grouped sends beside allreduces, eight ranks on one GPU, with and without MPS
+	@scripts/setup build
+	@$(MAKE) --no-print-directory all
+	@bench/gpu-grouped
+
 bench-gpu-host: ## two processes on one GPU through host memory, beside its copy engines
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
@@ -200,6 +205,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch bench-gpu bench-gpu-host gpu-report demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+.PHONY: all test test-gpu test-torch bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
 	test-launchers test-sim test-simgrid startup soak soak-real

@@ -7,11 +7,19 @@
 #include <stdlib.h>
 
 void host_pair_block(const struct hk__pair_call *call, const struct hk__pair_op *ops,
-		     uint32_t number)
+		     const struct hk__pair_index *index, uint32_t number)
 {
-	struct pair_block *block = calloc(1, sizeof(*block));
+	struct {
+		struct pair_block pair;
+		struct small_block small;
+	} *block = calloc(1, sizeof(*block));
+	struct pair_lists lists = { call, ops, index };
+	struct pair_thread thread = { &block->pair, &block->small, number, 0, 1 };
 
 	hk_assert(block);
-	pair_run(call, ops, (struct pair_thread){ block, number, 0, 1 });
+	if (hk__pair_all_small(call))
+		small_run(lists, thread);
+	else
+		pair_run(lists, thread);
 	free(block);
 }

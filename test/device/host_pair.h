@@ -5,8 +5,8 @@
 
 #include "exec/device/pair.h"
 
-/* One block of the call's rank, from its beginning to its end. */
+/* One block of the call's rank, from its beginning to its end, by the kernel it has. */
 void host_pair_block(const struct hk__pair_call *call, const struct hk__pair_op *ops,
-		     uint32_t number);
+		     const struct hk__pair_index *index, uint32_t number);
 
 #endif

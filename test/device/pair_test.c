@@ -72,7 +72,7 @@ static void *block_run(void *arg)
 {
 	const struct block *block = arg;
 
-	host_pair_block(&block->args->call, block->args->ops, block->number);
+	host_pair_block(&block->args->call, block->args->ops, block->args->index, block->number);
 	return NULL;
 }
 
@@ -89,8 +89,9 @@ static void launch_run(struct rank *rank, const struct launch *launch)
 					     .timeout_ns = bed->timeout_ns,
 					     .report = &rank->report };
 	memcpy(args->call.segments, bed->segments, sizeof(bed->segments));
-	hk__pair_shape(launch->orders, launch->count, bed->blocks, &args->call, args->ops);
-	uint32_t count = args->call.nrecv > args->call.nsend ? args->call.nrecv : args->call.nsend;
+	hk__pair_shape(launch->orders, launch->count, bed->blocks,
+		       (struct hk__pair_lists){ &args->call, args->ops, args->index });
+	uint32_t count = args->call.nblocks;
 	CHECK(count <= bed->blocks);
 	for (uint32_t b = 0; b < count; b++) {
 		blocks[b] = (struct block){ args, b, 0 };
@@ -359,6 +360,61 @@ TEST(crossed)
 	for (uint32_t direct = 0; direct < 2; direct++) {
 		crossed(direct, 10);
 		crossed(direct, 50000);
+	}
+}
+
+/* ---- numbers that come round ---- */
+
+#define ROUND (UINT64_C(1) << 31)
+
+/* So many messages lie behind all pairs; the words are of the first ones of a round. */
+static void bed_set_messages(struct bed *bed, uint64_t messages)
+{
+	uint64_t bytes = hk__pair_segment_bytes(bed->n, bed->mode & HK__PAIR_DIRECT);
+
+	for (uint32_t r = 0; r < bed->n; r++) {
+		struct hk__pair_head *head = (void *)bed->segments[r];
+		struct hk__pair_peer *peers = (void *)(head + 1);
+		uint64_t *words = (uint64_t *)(void *)bed->segments[r];
+		struct hk__pair_order order = { .sends = true };
+		struct hk__pair_call call = { .n = bed->n, .mode = bed->mode };
+		struct hk__pair_index index;
+		struct hk__pair_op op;
+
+		hk__pair_shape(&order, 1, 1, (struct hk__pair_lists){ &call, &op, &index });
+		uint64_t place = HK__PAIR_HEAD + call.small_bytes / 4;
+		for (uint64_t i = call.places / 8; i < bytes / 8; i++) {
+			uint64_t number = (i - call.places / 8) / place % HK__PAIR_PLACES;
+
+			words[i] = (UINT64_C(0x80000000) | number) << 32 | 0xdeadbeef;
+		}
+		for (uint32_t p = 0; p < bed->n; p++)
+			hk__pair_peer_after(messages, &peers[p]);
+	}
+}
+
+static void comes_round(bool direct, uint64_t round, uint32_t before)
+{
+	static const uint64_t some[] = { 100, 0, 3, 2000, 16000, 40000, 8 };
+	struct bed bed;
+
+	bed_open(&bed, 3, direct);
+	bed_set_messages(&bed, round - HK__PAIR_PLACES - before);
+	for (uint32_t i = 0; i < 7; i++) {
+		bed.blocks = 1 + i;
+		all_to_all(&bed, some[i], 4);
+	}
+	bed_close(&bed);
+}
+
+TEST(numbers_come_round)
+{
+	for (uint32_t before = 0; before < 10; before += 3) {
+		for (uint32_t direct = 0; direct < 2; direct++) {
+			comes_round(direct, ROUND, before);
+			comes_round(direct, 2 * ROUND, before);
+			comes_round(direct, 9 * ROUND, before);
+		}
 	}
 }
 

@@ -194,10 +194,18 @@ static void rounds_try(const struct task *task, uint32_t process)
 			op.want.seed++;
 			bed_try(&bed, &op);
 		}
+		for (uint32_t i = 0; i < 24; i++) {
+			struct exchange exchange = { .bytes = i % 4 ? 24 : 40000, .seed = i };
+
+			exchange_fill(&bed, &exchange);
+			exchange_batches(&bed, &exchange);
+			exchange_check(&bed, &exchange);
+		}
 		/* Nobody is still at it, or again. */
 		bed_wait(&bed);
 		CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
 		bed_set_epoch(&bed, (UINT64_C(1) << 32) - 1 - before);
+		bed_set_messages(&bed, (UINT64_C(1) << 31) - HK__PAIR_PLACES - before);
 		CHECK_EQ(hk_barrier(bed.groups[process], NULL), HK_OK);
 	}
 	bed_close(&bed);

@@ -220,6 +220,19 @@ void bed_set_epoch(struct bed *bed, uint64_t epoch)
 	}
 }
 
+void bed_set_messages(struct bed *bed, uint64_t messages)
+{
+	struct hk_why why;
+
+	bed_wait(bed);
+	for (uint32_t r = 0; r < bed->n; r++) {
+		if (bed->groups[r])
+			CHECK_EQ(hk__gpu_set_messages(hk__group_gpu(bed->groups[r]), r, messages,
+						      &why),
+				 HK_OK);
+	}
+}
+
 void bed_wait(const struct bed *bed)
 {
 	for (uint32_t r = 0; r < bed->n; r++) {

@@ -49,6 +49,8 @@ void bed_close(struct bed *bed);
  * counter comes round. After a first call, while none runs, and by all processes.
  */
 void bed_set_epoch(struct bed *bed, uint64_t epoch);
+/* The same of messages of each pair. */
+void bed_set_messages(struct bed *bed, uint64_t messages);
 
 /* Waits for all streams. */
 void bed_wait(const struct bed *bed);

@@ -3,6 +3,7 @@
  * pair_test.c - sends, receives, alltoallv and batches on device memory: ranks of one
  * process. HK_TEST_GPU=small: few and small ones, for compute-sanitizer.
  */
+#include "exec/device/pair.h"
 #include "gpu/exchange.h"
 #include "harness.h"
 
@@ -100,6 +101,32 @@ TEST(graphs)
 		exchange_batches(&bed, &exchange);
 		exchange_check(&bed, &exchange);
 		bed_graph_free(graph);
+	}
+	bed_close(&bed);
+}
+
+/* ---- numbers that come round ---- */
+
+TEST(numbers_come_round)
+{
+	static const uint64_t some[] = { 64, 16000, 40000, 2000 };
+	struct bed bed;
+
+	bed_open(&bed, 4, exchange_memory(4, 40000));
+	for (uint32_t before = 1; before <= 9; before += 2) {
+		/* Far enough: what is left of one round is not of the next one's numbers. */
+		for (uint32_t i = 0; i < 32; i++) {
+			struct exchange exchange = { .bytes = some[i % 4],
+						     .seed = i,
+						     .uneven = true };
+
+			exchange_fill(&bed, &exchange);
+			exchange_batches(&bed, &exchange);
+			exchange_check(&bed, &exchange);
+		}
+		/* Every place is used once more in the old round, and holds words of this one. */
+		bed_set_messages(&bed, (UINT64_C(1) << (before % 4 == 1 ? 31 : 32)) -
+					       HK__PAIR_PLACES - before);
 	}
 	bed_close(&bed);
 }

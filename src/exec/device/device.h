@@ -143,6 +143,9 @@ uint64_t hk__gpu_pairs_bytes(uint32_t n, bool apart);
  */
 enum hk_status hk__gpu_set_epoch(struct hk__gpu *gpu, uint32_t rank, uint64_t epoch,
 				 struct hk_why *why);
+/* The same of messages, of which each pair has sent so many both ways, all small. */
+enum hk_status hk__gpu_set_messages(struct hk__gpu *gpu, uint32_t rank, uint64_t messages,
+				    struct hk_why *why);
 
 /* Whether a rank's call has failed on the device, and how. */
 bool hk__gpu_failed(const struct hk__gpu *gpu, uint32_t rank,

@@ -63,11 +63,12 @@ static enum hk_status unit_load(struct hk__gpu *gpu, struct gpu_unit *unit, stru
 			hk__cuda_check(cu->function(&unit->functions[lines][t], unit->module, name),
 				       name, why);
 	}
-	for (unsigned many = 0; many < 2 && status == HK_OK; many++) {
-		const char *name = many ? "hk_pair_many" : "hk_pair_few";
+	for (unsigned i = 0; i < PAIRS_COUNT && status == HK_OK; i++) {
+		static const char *const names[] = { "hk_pair_small", "hk_pair_few",
+						     "hk_pair_many" };
 
-		status = hk__cuda_check(cu->function(&unit->pairs[many], unit->module, name), name,
-					why);
+		status = hk__cuda_check(cu->function(&unit->pairs[i], unit->module, names[i]),
+					names[i], why);
 	}
 	if (status == HK_OK)
 		status = hk__cuda_check(cu->stream(&unit->stream, HK__CU_STREAM_NON_BLOCKING),

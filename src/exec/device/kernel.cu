@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel.cu - flat programs on the device: two kernels for each type of elements,
- * hk_flat_NAME and hk_lines_NAME; and sends and receives, hk_pair_few and
- * hk_pair_many. A grid is one rank; its blocks must all run at the same time, with
- * those of all other ranks.
+ * hk_flat_NAME and hk_lines_NAME; and sends and receives, hk_pair_small,
+ * hk_pair_few and hk_pair_many. A grid is one rank; its blocks must all run at the
+ * same time, with those of all other ranks.
  */
 #include "exec/device/interp.h"
 #include "exec/device/pair_run.h"
@@ -114,22 +114,37 @@ KERNEL(fp32)
 KERNEL(fp64)
 #undef ELEMENT
 
-DEV void pair_start(const struct hk__pair_call *call, const struct hk__pair_op *ops)
+extern "C" __global__ void __launch_bounds__(512, 1)
+	hk_pair_small(const __grid_constant__ struct hk__pair_few args)
+{
+	__shared__ struct small_block small;
+	struct pair_lists lists = { &args.call, args.ops, args.index };
+	struct pair_thread thread = { NULL, &small, blockIdx.x, threadIdx.x, blockDim.x };
+
+	small_run(lists, thread);
+}
+
+DEV void pair_start(struct pair_lists lists)
 {
 	__shared__ struct pair_block block;
-	struct pair_thread thread = { &block, blockIdx.x, threadIdx.x, blockDim.x };
+	__shared__ struct small_block small;
+	struct pair_thread thread = { &block, &small, blockIdx.x, threadIdx.x, blockDim.x };
 
-	pair_run(call, ops, thread);
+	pair_run(lists, thread);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1)
 	hk_pair_few(const __grid_constant__ struct hk__pair_few args)
 {
-	pair_start(&args.call, args.ops);
+	struct pair_lists lists = { &args.call, args.ops, args.index };
+
+	pair_start(lists);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1)
 	hk_pair_many(const __grid_constant__ struct hk__pair_many args)
 {
-	pair_start(&args.call, args.ops);
+	struct pair_lists lists = { &args.call, args.ops, args.index };
+
+	pair_start(lists);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pair_run.h - performs sends and receives (pair.h), on the device and on the
- * host, as interp.h does plans.
+ * host, as interp.h does plans: long ones, and small ones (pair_small.h) beside them.
  *
  * A block looks at what it has to do with every peer, one thread each; then all
  * threads together move what was ready; and so on until nothing is left, by turns of
@@ -11,8 +11,8 @@
 #ifndef HK_EXEC_DEVICE_PAIR_RUN_H
 #define HK_EXEC_DEVICE_PAIR_RUN_H
 
-#include "exec/device/interp.h"
-#include "exec/device/pair.h"
+#include "exec/device/pair_common.h"
+#include "exec/device/pair_small.h"
 
 #define PAIR_LOOKS 32u		/* in vain, until a block takes its time */
 #define PAIR_SHIFTED 2		/* vectors in flight of a thread */
@@ -28,11 +28,11 @@ enum pair_look {
 struct pair_walk {
 	uint64_t message;
 	uint64_t slots;		/* of the channel so far */
-	uint64_t mail;		/* receiving: the message of mail_op */
 	uint32_t piece;		/* of the operation */
 	uint16_t op, mail_op;
-	uint32_t mails;		/* out, of messages that have not come */
-	uint32_t moved;		/* since all were looked at */
+	uint16_t mails;		/* out, of messages that have not come */
+	uint8_t moved;		/* since all were looked at */
+	uint8_t said;		/* sending: the receiver knows what the message is */
 };
 
 /* Parts of a block, and of each channel that is its own. */
@@ -48,6 +48,8 @@ struct pair_block {
 struct pair_self {
 	const struct hk__pair_call *call;
 	const struct hk__pair_op *ops;
+	const struct hk__pair_index *index;
+	const struct small_block *before; /* the launch: how many messages */
 	struct pair_walk *walks;
 	uint8_t *looks;
 	struct hk__pair_head *head;
@@ -59,71 +61,11 @@ struct pair_self {
 	uint32_t vain;		/* looks */
 };
 
-/* ---- the machine ---- */
-
-#ifdef __CUDACC__
-/* What was written before may be on another device. */
-DEV uint32_t pair_add(uint32_t *word, bool far)
-{
-	if (far)
-		__threadfence_system();
-	else
-		__threadfence();
-	uint32_t before = atomicAdd(word, 1u);
-	__threadfence();
-	return before;
-}
-
-DEV uint32_t pair_count(const uint32_t *word)
-{
-	uint32_t count;
-
-	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(count) : "l"(word) : "memory");
-	return count;
-}
-
-DEV void pair_store(uint32_t *word, uint32_t value)
-{
-	*(volatile uint32_t *)word = value;
-}
-
-/* Others on the multiprocessor have more to do. */
-DEV void pair_rest(void)
-{
-	__nanosleep(64);
-}
-#else
-DEV uint32_t pair_add(uint32_t *word, bool far)
-{
-	(void)far;
-	return __atomic_fetch_add(word, 1, __ATOMIC_ACQ_REL);
-}
-
-DEV uint32_t pair_count(const uint32_t *word)
-{
-	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-}
-
-DEV void pair_store(uint32_t *word, uint32_t value)
-{
-	__atomic_store_n(word, value, __ATOMIC_RELAXED);
-}
-
-DEV void pair_rest(void)
-{
-	flat_pause();
-}
-#endif
-
 /* ---- places ---- */
 
-/* What a rank keeps of a peer. */
 DEV struct hk__pair_peer *pair_peer(const struct pair_self *self, uint32_t rank, uint32_t peer)
 {
-	struct hk__pair_head *head =
-		(struct hk__pair_head *)(void *)self->call->segments[rank];
-
-	return (struct hk__pair_peer *)(void *)(head + 1) + peer;
+	return pair_of(self->call, rank, peer);
 }
 
 /* The room of a receiver's slot. */
@@ -137,22 +79,6 @@ DEV char *pair_room(const struct pair_self *self, uint32_t rank, uint32_t peer, 
 	return rooms + number * (self->call->room_bytes + HK__PAIR_SLACK);
 }
 
-DEV uint32_t pair_home(uint64_t message)
-{
-	return (uint32_t)(message % HK__PAIR_CHANNELS);
-}
-
-/* Of mail, and of counts of parts. */
-DEV uint32_t pair_turn(uint64_t message)
-{
-	return (uint32_t)(message / HK__PAIR_CHANNELS % HK__PAIR_SLOTS);
-}
-
-DEV uint64_t pair_what(const struct hk__pair_op *op)
-{
-	return (uint64_t)op->kind << 32 | op->tag;
-}
-
 DEV bool pair_far(const struct pair_self *self)
 {
 	return self->call->mode & HK__PAIR_FAR;
@@ -160,17 +86,17 @@ DEV bool pair_far(const struct pair_self *self)
 
 DEV bool pair_in_place(const struct pair_self *self, const struct hk__pair_op *op)
 {
-	return (self->call->mode & HK__PAIR_DIRECT) && op->bytes > self->call->room_bytes;
+	return (self->call->mode & HK__PAIR_DIRECT) && !pair_is_small(self->call, op);
 }
 
-/* Slots that it takes; one is none with nothing in it. */
+/* Slots that it takes; small ones take none. */
 DEV uint64_t pair_pieces(const struct pair_self *self, const struct hk__pair_op *op)
 {
 	uint64_t room = self->call->room_bytes;
 
-	if (pair_in_place(self, op) || op->bytes <= room)
-		return 1;
-	return (op->bytes + room - 1) / room;
+	if (pair_is_small(self->call, op))
+		return 0;
+	return pair_in_place(self, op) ? 1 : (op->bytes + room - 1) / room;
 }
 
 DEV uint32_t pair_parts(const struct pair_self *self, const struct hk__pair_op *op)
@@ -201,37 +127,6 @@ DEV uint32_t pair_whom(const struct pair_self *self, uint32_t walk)
 }
 
 /* ---- giving up ---- */
-
-enum pair_fault {
-	PAIR_LATE,
-	PAIR_DIFFERS
-};
-
-struct pair_other {
-	uint32_t peer;
-	const struct hk__pair_op *op;
-	uint64_t bytes, what;	/* the peer's */
-};
-
-DEV_APART void pair_fail(const struct hk__pair_call *call, uint32_t sends, enum pair_fault fault,
-			 bool aborted, struct pair_other other)
-{
-	struct hk__pair_head *head = (struct hk__pair_head *)(void *)call->segments[call->rank];
-	struct hk__flat_report *report = call->report;
-
-	pair_store(&head->broken, 1);
-	if (flat_failed(report) || !flat_first(&head->reported))
-		return;
-	report->aborted = aborted;
-	report->peer = other.peer;
-	report->pair = sends ? HK__FLAT_SEND : HK__FLAT_RECV;
-	report->differs = fault == PAIR_DIFFERS;
-	report->bytes[0] = other.op->bytes;
-	report->bytes[1] = other.bytes;
-	report->whats[0] = pair_what(other.op);
-	report->whats[1] = other.what;
-	flat_publish(&report->failed);
-}
 
 /* Whom the block still waits for: the first of them. */
 DEV_APART void pair_fail_late(const struct pair_self *self, bool aborted)
@@ -285,7 +180,7 @@ DEV void pair_seek(const struct pair_self *self, struct pair_walk *walk, uint32_
 			return;
 		walk->op = op->next;
 		walk->message++;
-		walk->piece = 0;
+		walk->piece = walk->said = 0;
 	}
 }
 
@@ -310,10 +205,11 @@ DEV void pair_open_walk(const struct pair_self *self, uint32_t index)
 	const struct hk__pair_peer *at = pair_peer(self, self->call->rank, peer);
 	struct pair_walk *walk = &self->walks[index];
 
-	walk->message = walk->mail = at->messages[way];
+	walk->message = self->before->messages[way][peer];
 	walk->slots = row ? at->slots[way][pair_channel(self, row)] : 0;
 	walk->op = walk->mail_op = self->call->first[way][peer];
-	walk->piece = walk->mails = walk->moved = 0;
+	walk->piece = 0;
+	walk->mails = walk->moved = walk->said = 0;
 }
 
 /* ---- sending ---- */
@@ -387,6 +283,23 @@ DEV enum pair_look pair_look_placed(const struct pair_self *self, struct pair_wa
 	return PAIR_WAITS;
 }
 
+/* To the receiver, which may expect a small one: what comes by a channel. */
+DEV void pair_say(const struct pair_self *self, struct pair_walk *walk, uint32_t peer,
+		  uint32_t channel)
+{
+	const struct hk__pair_op *op = &self->ops[walk->op];
+	uint64_t *words = pair_peer(self, peer, self->call->rank)->heads[channel];
+	uint64_t flag = (uint64_t)pair_flag(walk->message) << 32;
+
+	flat_poke(&words[0], flag | (uint32_t)op->bytes);
+	flat_poke(&words[1], flag | op->bytes >> 32);
+	flat_poke(&words[2], flag | op->tag);
+	flat_poke(&words[3], flag | op->kind);
+	flat_poke(&words[4], flag | (uint32_t)walk->message);
+	flat_poke(&words[5], flag | walk->message >> 32);
+	walk->said = 1;
+}
+
 DEV enum pair_look pair_look_send(const struct pair_self *self, struct pair_walk *walk,
 				  uint32_t peer, uint32_t channel)
 {
@@ -395,6 +308,8 @@ DEV enum pair_look pair_look_send(const struct pair_self *self, struct pair_walk
 	pair_seek(self, walk, channel);
 	if (walk->op == HK__PAIR_END)
 		return PAIR_OVER;
+	if (walk->piece == 0 && !walk->said)
+		pair_say(self, walk, peer, channel);
 	if (walk->slots >= HK__PAIR_SLOTS &&
 	    flat_acquire(taken, pair_far(self)) + HK__PAIR_SLOTS <= walk->slots)
 		return PAIR_WAITS;
@@ -409,22 +324,16 @@ DEV enum pair_look pair_look_send(const struct pair_self *self, struct pair_walk
 DEV void pair_tell(const struct pair_self *self, struct pair_walk *walk, uint32_t peer,
 		   uint32_t channel)
 {
-	struct hk__pair_peer *to = pair_peer(self, peer, self->call->rank);
-
 	while (walk->mail_op != HK__PAIR_END && walk->mails < HK__PAIR_SLOTS) {
 		const struct hk__pair_op *op = &self->ops[walk->mail_op];
+		uint64_t message =
+			self->before->messages[1][peer] + self->index[walk->mail_op].before;
 
-		if (pair_home(walk->mail) == channel) {
-			struct hk__pair_mail *mail = &to->mail[channel][pair_turn(walk->mail)];
-
-			mail->at = op->at;
-			mail->bytes = op->bytes;
-			mail->what = pair_what(op);
-			flat_release(&mail->flag, walk->mail + 1, pair_far(self));
+		if (pair_home(message) == channel && !pair_is_small(self->call, op)) {
+			pair_write_mail(self->call, op, message);
 			walk->mails++;
 		}
 		walk->mail_op = op->next;
-		walk->mail++;
 	}
 }
 
@@ -449,6 +358,33 @@ DEV const struct hk__pair_slot *pair_slot(const struct pair_self *self,
 	return &pair_peer(self, self->call->rank, peer)->slot[channel][walk->slots % HK__PAIR_SLOTS];
 }
 
+/* Whether the message that is waited for has come as a small one, from place on. */
+DEV_APART bool pair_is_other(const struct hk__pair_call *call, const struct hk__pair_op *op,
+			     const uint64_t *place, uint32_t flag, uint32_t message)
+{
+	uint64_t bytes = flat_peek(&place[0]), tag = flat_peek(&place[1]);
+	uint64_t kind = flat_peek(&place[2]), number = flat_peek(&place[3]);
+	bool come = bytes >> 32 == flag && tag >> 32 == flag && kind >> 32 == flag &&
+		    number >> 32 == flag && (uint32_t)number == message;
+	struct pair_other other = { op->peer, op, (uint32_t)bytes, kind << 32 | (uint32_t)tag };
+
+	if (come)
+		pair_fail(call, 0, PAIR_DIFFERS, false, other);
+	return come;
+}
+
+/* Looked at now and then, while nothing comes. */
+DEV bool pair_look_other(const struct pair_self *self, const struct pair_walk *walk, uint32_t peer)
+{
+	uint64_t number = self->before->small[1][peer] + self->index[walk->op].small;
+
+	if (self->vain % PAIR_LOOKS != PAIR_LOOKS - 1 || walk->piece)
+		return false;
+	return pair_is_other(self->call, &self->ops[walk->op],
+			     small_place(self->call, peer, self->call->rank, number),
+			     pair_flag(number), (uint32_t)walk->message);
+}
+
 DEV enum pair_look pair_look_recv(const struct pair_self *self, struct pair_walk *walk,
 				  uint32_t peer, uint32_t channel)
 {
@@ -460,7 +396,7 @@ DEV enum pair_look pair_look_recv(const struct pair_self *self, struct pair_walk
 	if (walk->op == HK__PAIR_END)
 		return PAIR_OVER;
 	if (flat_acquire(&slot->flag, pair_far(self)) != walk->slots + 1)
-		return PAIR_WAITS;
+		return pair_look_other(self, walk, peer) ? PAIR_FAILED : PAIR_WAITS;
 	const struct hk__pair_op *op = &self->ops[walk->op];
 	if (!pair_same(op, slot->bytes, slot->what)) {
 		struct pair_other other = { peer, op, slot->bytes, slot->what };
@@ -468,7 +404,7 @@ DEV enum pair_look pair_look_recv(const struct pair_self *self, struct pair_walk
 		pair_fail(self->call, 0, PAIR_DIFFERS, false, other);
 		return PAIR_FAILED;
 	}
-	if (!pair_in_place(self, op) && op->bytes)
+	if (!pair_in_place(self, op))
 		return PAIR_READY;
 	pair_take(self, walk, peer, channel);
 	return PAIR_WAITS;
@@ -645,11 +581,10 @@ DEV bool pair_go_on(struct pair_self *self, bool *failed_out)
 	return true;
 }
 
-/* How far all channels are; the last block of its kind also says how many messages. */
+/* How far all channels are. */
 DEV void pair_end(const struct pair_self *self)
 {
 	uint32_t count = self->rows * self->call->n, way = !self->sends;
-	bool last = false;
 
 	for (uint32_t i = self->id; i < count; i += self->nthreads) {
 		uint32_t row = i / self->call->n, peer = pair_whom(self, i);
@@ -658,34 +593,19 @@ DEV void pair_end(const struct pair_self *self)
 		if (row)
 			at->slots[way][pair_channel(self, row)] = self->walks[i].slots;
 	}
-	if (self->id == 0)
-		last = pair_add(&self->head->out[way], false) + 1 == self->nblocks;
-	if (!flat_sync_or(last))
-		return;
-	for (uint32_t k = self->id; k < self->call->n; k += self->nthreads) {
-		uint32_t row = self->sends ? 0 : 1;
-
-		pair_peer(self, self->call->rank, pair_whom(self, k))->messages[way] =
-			self->walks[row * self->call->n + k].message;
-	}
-	if (self->id == 0)
-		pair_store(&self->head->out[way], 0);
 }
 
-/* Which thread this is, of which block. */
-struct pair_thread {
-	struct pair_block *block;
-	uint32_t number, id, nthreads;
-};
-
 /* What the block does one way; false: nothing. */
-DEV bool pair_open(struct pair_self *self, const struct hk__pair_call *call,
-		   const struct hk__pair_op *ops, bool sends, struct pair_thread thread)
+DEV bool pair_open(struct pair_self *self, struct pair_lists lists, bool sends,
+		   struct pair_thread thread)
 {
+	const struct hk__pair_call *call = lists.call;
 	uint32_t number = thread.number;
 
 	self->call = call;
-	self->ops = ops;
+	self->ops = lists.ops;
+	self->index = lists.index;
+	self->before = thread.small;
 	self->walks = thread.block->walks[!sends];
 	self->looks = thread.block->looks[!sends];
 	self->id = thread.id;
@@ -708,23 +628,26 @@ DEV bool pair_open(struct pair_self *self, const struct hk__pair_call *call,
 
 /*
  * A block, from its beginning to its end: by turns it receives, which tells the others
- * what is wanted, and sends.
+ * what is wanted, and sends; small messages first.
  */
-DEV void pair_run(const struct hk__pair_call *call, const struct hk__pair_op *ops,
-		  struct pair_thread thread)
+DEV void pair_run(struct pair_lists lists, struct pair_thread thread)
 {
-	const struct hk__pair_head *head =
-		(const struct hk__pair_head *)(const void *)call->segments[call->rank];
 	struct pair_self sender, receiver;
-	bool failed = false;
+	struct small_self small;
+	bool failed = false, left = lists.call->parts;
 
-	if (flat_sync_or(pair_count(&head->broken)))
+	if (!small_open(&small, lists, thread))
 		return;
-	bool receives = pair_open(&receiver, call, ops, false, thread);
-	bool sends = pair_open(&sender, call, ops, true, thread);
+	bool receives = pair_open(&receiver, lists, false, thread);
+	bool sends = pair_open(&sender, lists, true, thread);
 
-	while ((sends || receives) && !failed) {
-		if (receives && !pair_go_on(&receiver, &failed)) {
+	while ((left || sends || receives) && !failed) {
+		if (left) {
+			left = small_pass(&small, &failed);
+			left = flat_sync_or(left);
+			failed = flat_sync_or(failed);
+		}
+		if (!failed && receives && !pair_go_on(&receiver, &failed)) {
 			receives = false;
 			if (!failed)
 				pair_end(&receiver);
@@ -735,6 +658,8 @@ DEV void pair_run(const struct hk__pair_call *call, const struct hk__pair_op *op
 				pair_end(&sender);
 		}
 	}
+	if (!failed)
+		small_close(&small, thread);
 }
 
 #endif

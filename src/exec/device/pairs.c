@@ -46,11 +46,17 @@ static enum hk_status streams_join(struct hk__gpu *gpu, const struct hk__gpu_pai
 
 /* ---- a launch ---- */
 
-static void pairs_fill(const struct hk__gpu *gpu, const struct hk__gpu_pairs *call,
-		       struct hk__pair_call *pair, struct hk__pair_op *ops)
+/* Of a segment: behind what plans have. */
+static uint64_t pairs_at(const struct hk__gpu *gpu)
 {
+	return (hk__flat_segment_bytes(&gpu->limits) + 127) / 128 * 128;
+}
+
+static void pairs_fill(const struct hk__gpu *gpu, const struct hk__gpu_pairs *call,
+		       struct hk__pair_lists lists)
+{
+	struct hk__pair_call *pair = lists.call;
 	const struct gpu_unit *unit = gpu->ranks[call->rank].unit;
-	uint64_t lots = (hk__flat_segment_bytes(&gpu->limits) + 127) / 128 * 128;
 
 	*pair = (struct hk__pair_call){
 		.rank = call->rank,
@@ -60,9 +66,9 @@ static void pairs_fill(const struct hk__gpu *gpu, const struct hk__gpu_pairs *ca
 		.report = gpu_pointer(gpu->reports_at + call->rank * sizeof(*pair->report))
 	};
 	for (uint32_t r = 0; r < gpu->spec.n; r++)
-		pair->segments[r] = gpu_pointer(unit->segments[r] + lots);
+		pair->segments[r] = gpu_pointer(unit->segments[r] + pairs_at(gpu));
 	/* No more than of a collective: ranks are not always in the same call. */
-	hk__pair_shape(call->orders, call->count, gpu->limits.blocks, pair, ops);
+	hk__pair_shape(call->orders, call->count, gpu->limits.blocks, lists);
 }
 
 static enum hk_status pairs_launch(struct hk__gpu *gpu, const struct hk__gpu_pairs *call,
@@ -82,9 +88,9 @@ static enum hk_status pairs_launch(struct hk__gpu *gpu, const struct hk__gpu_pai
 	if (status == HK_OK)
 		status = streams_join(gpu, call, false, why);
 	if (status == HK_OK)
-		status = hk__cuda_check(gpu->cu->launch(function, hk__max(pair->nrecv, pair->nsend),
-							1, 1, THREADS, 1, 1, 0, stream, params,
-							NULL),
+		status = hk__cuda_check(gpu->cu->launch(function, pair->nblocks, 1, 1,
+							hk__pair_threads(pair), 1, 1, 0, stream,
+							params, NULL),
 					"cuLaunchKernel", why);
 	if (status == HK_OK)
 		status = hk__rank_note(gpu, rank, stream, why);
@@ -102,8 +108,10 @@ enum hk_status hk__gpu_pairs(struct hk__gpu *gpu, const struct hk__gpu_pairs *ca
 	if (call->count <= HK__PAIR_FEW) {
 		struct hk__pair_few few;
 
-		pairs_fill(gpu, call, &few.call, few.ops);
-		return pairs_launch(gpu, call, &few.call, unit->pairs[0], why);
+		pairs_fill(gpu, call, (struct hk__pair_lists){ &few.call, few.ops, few.index });
+		return pairs_launch(
+			gpu, call, &few.call,
+			unit->pairs[hk__pair_all_small(&few.call) ? PAIRS_SMALL : PAIRS_FEW], why);
 	}
 	if (call->count > HK__PAIR_MANY)
 		return hk__why(why, HK_ELIMIT,
@@ -112,8 +120,31 @@ enum hk_status hk__gpu_pairs(struct hk__gpu *gpu, const struct hk__gpu_pairs *ca
 	struct hk__pair_many *many = hk__mem_zalloc(gpu->alloc, 1, sizeof(*many));
 	if (!many)
 		return hk__why(why, HK_ENOMEM, "no memory for a batch");
-	pairs_fill(gpu, call, &many->call, many->ops);
-	enum hk_status status = pairs_launch(gpu, call, &many->call, unit->pairs[1], why);
+	pairs_fill(gpu, call, (struct hk__pair_lists){ &many->call, many->ops, many->index });
+	enum hk_status status = pairs_launch(gpu, call, &many->call, unit->pairs[PAIRS_MANY], why);
 	hk__mem_free(gpu->alloc, many, 1, sizeof(*many));
+	return status;
+}
+
+enum hk_status hk__gpu_set_messages(struct hk__gpu *gpu, uint32_t rank, uint64_t messages,
+				    struct hk_why *why)
+{
+	const struct gpu_unit *unit = gpu->ranks[rank].unit;
+	hk__cu_ptr peers = unit->segments[rank] + pairs_at(gpu) + sizeof(struct hk__pair_head);
+	struct hk__pair_peer peer;
+	struct gpu_visit visit;
+	enum hk_status status = hk__unit_enter(gpu, unit, &visit, why);
+
+	if (status != HK_OK)
+		return status;
+	hk__pair_peer_after(messages, &peer);
+	for (uint32_t r = 0; r < gpu->spec.n && status == HK_OK; r++)
+		status = hk__cuda_check(gpu->cu->to_device(peers + r * sizeof(peer), &peer,
+							   sizeof(peer), unit->stream),
+					"cuMemcpyHtoDAsync", why);
+	if (status == HK_OK)
+		status = hk__cuda_check(gpu->cu->stream_wait(unit->stream), "cuStreamSynchronize",
+					why);
+	hk__unit_leave(gpu, &visit);
 	return status;
 }

@@ -17,13 +17,21 @@
 #define SHARED_MAX (32u << 10) /* bytes of a program that is kept on chip */
 #define UNITS_MAX 16u
 
+/* Kernels of sends and receives: few of them, all small; few; many. */
+enum {
+	PAIRS_SMALL,
+	PAIRS_FEW,
+	PAIRS_MANY,
+	PAIRS_COUNT
+};
+
 struct gpu_unit {
 	uint32_t index;
 	int ordinal, device;
 	hk__cu_context context;
 	hk__cu_module module;
 	hk__cu_function functions[2][HK_TYPE_COUNT]; /* by memory, by lines */
-	hk__cu_function pairs[2];		     /* few of them, and many */
+	hk__cu_function pairs[PAIRS_COUNT];
 	hk__cu_stream stream;			     /* for copies of programs */
 	unsigned char uuid[16];
 	uint32_t sms, room;		   /* that are used; blocks that run at the same time */

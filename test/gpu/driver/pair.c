@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pair.c - hk_pair_few and hk_pair_many, compiled for the host. */
+/* pair.c - hk_pair_small, hk_pair_few and hk_pair_many, compiled for the host. */
 #include "gpu/driver/kernels.h"
 
 #include "device/host_pair.h"
@@ -8,7 +8,7 @@
 
 static bool few_has(const char *name)
 {
-	return strcmp(name, "hk_pair_few") == 0;
+	return strcmp(name, "hk_pair_few") == 0 || strcmp(name, "hk_pair_small") == 0;
 }
 
 static void few_run(const char *name, const struct kernel_grid *grid, void *const *params)
@@ -16,7 +16,7 @@ static void few_run(const char *name, const struct kernel_grid *grid, void *cons
 	const struct hk__pair_few *few = params[0];
 
 	(void)name;
-	host_pair_block(&few->call, few->ops, grid->block);
+	host_pair_block(&few->call, few->ops, few->index, grid->block);
 }
 
 static bool many_has(const char *name)
@@ -29,7 +29,7 @@ static void many_run(const char *name, const struct kernel_grid *grid, void *con
 	const struct hk__pair_many *many = params[0];
 
 	(void)name;
-	host_pair_block(&many->call, many->ops, grid->block);
+	host_pair_block(&many->call, many->ops, many->index, grid->block);
 }
 
 static const size_t few_params[] = { sizeof(struct hk__pair_few), 0 };
