@@ -9,6 +9,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static size_t heap_bytes;
+
+static void *heap_resize(void *ctx, void *ptr, size_t size_old, size_t size_new)
+{
+	(void)ctx;
+	__atomic_fetch_add(&heap_bytes, size_new - size_old, __ATOMIC_RELAXED);
+	if (size_new)
+		return realloc(ptr, size_new);
+	free(ptr);
+	return NULL;
+}
+
+const struct hk_alloc holds_alloc = { heap_resize, NULL };
+
 static uint64_t status_kib(const char *text, const char *name)
 {
 	const char *line = strstr(text, name);
@@ -66,6 +80,8 @@ static void holds_maps(struct holds *holds)
 struct holds holds_now(void)
 {
 	struct holds holds = { 0 };
+
+	holds.heap_kib = (__atomic_load_n(&heap_bytes, __ATOMIC_RELAXED) + 1023) / 1024;
 
 	holds_status(&holds);
 	holds_fds(&holds);

@@ -4,9 +4,9 @@
  * for any. It says, a line each:
  *
  *	begun FDS THREADS               there is a group; what was held before
- *	sample MS ROUNDS RSS MAPPED SHARED FDS THREADS MAPS
+ *	sample MS ROUNDS HEAP RSS MAPPED SHARED FDS THREADS MAPS
  *	wrong what                      and ends
- *	end ROUNDS OPERATIONS NAME COUNT ... | RSS... as above, of what is left
+ *	end ROUNDS OPERATIONS NAME COUNT ... | HEAP... as above, of what is left
  *
  * Samples are of times between rounds, when there is the first group and no other.
  */
@@ -53,8 +53,9 @@ static bool round_run(struct soak *soak, uint64_t number)
 
 static void say_holds(const char *head, struct holds holds)
 {
-	printf("%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %d\n", head, holds.rss_kib,
-	       holds.mapped_kib, holds.shared_kib, holds.fds, holds.threads, holds.maps);
+	printf("%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %d\n", head, holds.heap_kib,
+	       holds.rss_kib, holds.mapped_kib, holds.shared_kib, holds.fds, holds.threads,
+	       holds.maps);
 	fflush(stdout);
 }
 
@@ -126,6 +127,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	soak.seed = strtoull(argv[1], NULL, 10);
+	soak.opts.alloc = &holds_alloc;
 	soak.opts.check = has(argc, argv, "check");
 	soak.opts.progress = has(argc, argv, "progress");
 	soak.in = malloc(WORK_BYTES);

@@ -67,11 +67,13 @@ bool soak_work(struct soak *soak, struct hk_group *group, uint32_t count, const 
 
 /* What this process holds. */
 struct holds {
+	uint64_t heap_kib;	/* of the library's allocator: exact */
 	uint64_t rss_kib;	/* in memory */
 	uint64_t mapped_kib;	/* addresses */
 	uint64_t shared_kib;	/* pages of segments that exist, whoever touched them */
 	int fds, threads, maps;
 };
 struct holds holds_now(void);
+extern const struct hk_alloc holds_alloc; /* that counts */
 
 #endif
