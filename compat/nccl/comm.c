@@ -49,7 +49,8 @@ ncclResult_t hk__nccl_comm_usable(struct ncclComm *comm, const char *what)
 ncclResult_t hk__nccl_comm_take(struct ncclComm *comm, const char *what)
 {
 	if (!hk__nccl_comm_try(comm))
-		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);
+		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator of this process",
+				     what);
 	ncclResult_t result = hk__nccl_comm_usable(comm, what);
 	if (result != ncclSuccess)
 		hk__nccl_comm_drop(comm);
@@ -86,7 +87,7 @@ ncclResult_t hk__nccl_comm_failed(struct ncclComm *comm, enum hk_status status, 
 /* Once: to give it up twice would drop another one's hold. */
 static ncclResult_t comm_end(struct ncclComm *comm, bool aborts, const char *what)
 {
-	if (!comm)
+	if (!comm || hk__nccl_comm_inherited(comm))
 		return ncclSuccess;
 	if (!hk__nccl_comm_try(comm))
 		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);

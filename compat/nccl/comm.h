@@ -133,6 +133,7 @@ struct ncclComm {
 	uint64_t magic;		/* for ever, as the two locks: life.c */
 	pthread_mutex_t lock;	/* of group, redops, event: one call at a time */
 	pthread_mutex_t why_lock; /* of why: the line of what has failed */
+	uint32_t depth;		/* hk__nccl_fork_depth of the process that made it */
 	struct ncclComm *next_spare;
 	_Atomic unsigned holds;	/* the caller's, and one for every child, job, op and call */
 	_Atomic bool closed;	/* the caller has given it up */
@@ -154,10 +155,23 @@ struct ncclComm {
 	struct hk__nccl_redop redops[HK__NCCL_REDOPS];
 };
 
+/* ---- fork.c ---- */
+
+extern uint32_t hk__nccl_fork_depth;	/* forks since the library was loaded */
+void hk__nccl_fork_watch(void);
+void hk__nccl_fork_hold(void);		/* nothing forks until hk__nccl_fd_opened */
+int hk__nccl_fd_opened(int fd);		/* which no child keeps; -1: errno says why */
+void hk__nccl_fd_close(int fd);
+#define hk__nccl_fd_open(call) (hk__nccl_fork_hold(), hk__nccl_fd_opened(call))
+
+/* ---- comm.c, life.c ---- */
+
 struct ncclComm *hk__nccl_comm_new(int rank, int nranks, const ncclConfig_t *config);
 ncclResult_t hk__nccl_config_check(const ncclConfig_t *config);
-/* Holds it, unless the caller has given it up or it is none. */
+/* Holds it, unless the caller has given it up or it is none of this process. */
 bool hk__nccl_comm_try(struct ncclComm *comm);
+/* Of the process that forked this one: there is nothing here to be freed. */
+bool hk__nccl_comm_inherited(const struct ncclComm *comm);
 /* Holds it where it can be used for a call; else says why not. */
 ncclResult_t hk__nccl_comm_take(struct ncclComm *comm, const char *what);
 /* Of one that is held: ncclInvalidUsage while it is made, and when it is over. */

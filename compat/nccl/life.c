@@ -37,10 +37,13 @@ static void exit_wait(void)
 		nanosleep(&nap, NULL);
 }
 
-/* The threads that free are the parent's. */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The threads that free are the parent's, and so is one that had the lock. */
 static void exit_forget(void)
 {
 	atomic_store(&exit_count, 0);
+	pthread_mutex_init(&spare_lock, NULL);
 }
 
 static void exit_register(void)
@@ -51,7 +54,6 @@ static void exit_register(void)
 
 /* ---- memory ---- */
 
-static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ncclComm *spare;
 
 static struct ncclComm *comm_alloc(void)
@@ -107,6 +109,8 @@ struct ncclComm *hk__nccl_comm_new(int rank, int nranks, const ncclConfig_t *con
 	if (!comm)
 		return NULL;
 	pthread_once(&exit_once, exit_register);
+	hk__nccl_fork_watch();
+	comm->depth = hk__nccl_fork_depth;
 	comm->rank = rank;
 	comm->nranks = nranks;
 	comm->state = ncclInProgress;
@@ -123,7 +127,7 @@ void hk__nccl_comm_hold(struct ncclComm *comm)
 
 bool hk__nccl_comm_try(struct ncclComm *comm)
 {
-	if (!comm || comm->magic != COMM_MAGIC)
+	if (!comm || comm->magic != COMM_MAGIC || comm->depth != hk__nccl_fork_depth)
 		return false;
 	unsigned holds = atomic_load(&comm->holds);
 	do {
@@ -134,6 +138,11 @@ bool hk__nccl_comm_try(struct ncclComm *comm)
 		return true;
 	hk__nccl_comm_drop(comm);
 	return false;
+}
+
+bool hk__nccl_comm_inherited(const struct ncclComm *comm)
+{
+	return comm->magic == COMM_MAGIC && comm->depth != hk__nccl_fork_depth;
 }
 
 static void comm_free(struct ncclComm *comm)

@@ -60,14 +60,15 @@ static int socket_bind(const char *address, char *place_out)
 	struct addrinfo *info = place_find(place);
 	if (!info)
 		return -1;
-	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = hk__nccl_fd_open(
+		socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	bool good = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
 		    bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
 		    getsockname(fd, (struct sockaddr *)&addr, &len) == 0 &&
 		    place_text(&addr, len, place_out, HK__NCCL_PLACE_MAX);
 	freeaddrinfo(info);
 	if (!good && fd >= 0)
-		close(fd);
+		hk__nccl_fd_close(fd);
 	return good ? fd : -1;
 }
 
@@ -106,7 +107,7 @@ ncclResult_t hk__nccl_place_make(struct hk__nccl_place *place)
 void hk__nccl_place_close(struct hk__nccl_place *place)
 {
 	if (place->held >= 0)
-		close(place->held);
+		hk__nccl_fd_close(place->held);
 	place->held = -1;
 }
 
@@ -147,7 +148,7 @@ ncclResult_t hk__nccl_meet_open(ncclUniqueId *id_out)
 		else
 			result = meet_host(fd, id.key);
 		if (result != ncclSuccess && fd >= 0)
-			close(fd);
+			hk__nccl_fd_close(fd);
 	}
 	if (result == ncclSuccess)
 		memcpy(id_out, &id, sizeof(id));
@@ -195,7 +196,8 @@ static int meet_connect(const char *place, const struct patience *patience)
 		int error = 0;
 		socklen_t len = sizeof(error);
 
-		fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		fd = hk__nccl_fd_open(
+			socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 		if (fd < 0)
 			continue;
 		if (connect(fd, info->ai_addr, info->ai_addrlen) == 0)
@@ -205,7 +207,7 @@ static int meet_connect(const char *place, const struct patience *patience)
 			break;
 		if (error)
 			errno = error;
-		close(fd);
+		hk__nccl_fd_close(fd);
 		fd = -1;
 	}
 	if (list)
@@ -297,7 +299,7 @@ ncclResult_t hk__nccl_meet_join(const ncclUniqueId *given, int rank, int nranks,
 				     "that made the id still there?",
 				     rank, id.place);
 	ncclResult_t result = meet_talk(fd, &id, &hello, &patience, place);
-	close(fd);
+	hk__nccl_fd_close(fd);
 	if (result != ncclSuccess)
 		hk__nccl_place_close(place);
 	return result;

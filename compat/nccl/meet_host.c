@@ -54,7 +54,7 @@ void meet_mac(const unsigned char *key, const unsigned char *nonce, const void *
 
 static void guest_leave(struct host *host, size_t i)
 {
-	close(host->guests[i].fd);
+	hk__nccl_fd_close(host->guests[i].fd);
 	host->guests[i] = host->guests[--host->count];
 }
 
@@ -146,7 +146,8 @@ static bool guest_read(struct host *host, size_t i)
 
 static void guest_take(struct host *host)
 {
-	struct guest guest = { .fd = accept4(host->listen_fd, NULL, NULL, SOCK_CLOEXEC) };
+	struct guest guest = { .fd = hk__nccl_fd_open(
+				       accept4(host->listen_fd, NULL, NULL, SOCK_CLOEXEC)) };
 
 	if (guest.fd < 0)
 		return;
@@ -157,7 +158,7 @@ static void guest_take(struct host *host)
 					       : realloc(host->guests, room * sizeof(*guests));
 
 		if (!guests) {
-			close(guest.fd);
+			hk__nccl_fd_close(guest.fd);
 			return;
 		}
 		host->guests = guests;
@@ -167,7 +168,7 @@ static void guest_take(struct host *host)
 	guest.deadline = meet_now_ns() + MEET_MANNERS_NS;
 	if (send(guest.fd, guest.nonce, sizeof(guest.nonce), MSG_NOSIGNAL) !=
 	    (ssize_t)sizeof(guest.nonce))
-		close(guest.fd);
+		hk__nccl_fd_close(guest.fd);
 	else
 		host->guests[host->count++] = guest;
 }
@@ -236,9 +237,9 @@ static void *host_run(void *ctx)
 	}
 	while (host->count > 0)
 		guest_leave(host, 0);
-	/* Also for children that a fork has left with it: who comes is told at once. */
+	/* Also where a process has it still (vfork(2), clone(2)): who comes is told at once. */
 	(void)shutdown(host->listen_fd, SHUT_RDWR);
-	close(host->listen_fd);
+	hk__nccl_fd_close(host->listen_fd);
 	free(polls);
 	free(host->guests);
 	free(host->came);

@@ -352,6 +352,85 @@ TEST(shrink_after_a_death)
 	bed_processes_but(4, death_rank, NULL, 2);
 }
 
+/* ---- children ---- */
+
+static void child_run(ncclComm_t comm)
+{
+	ncclResult_t state;
+	int x = 1;
+
+	CHECK_EQ(ncclAllReduce(&x, &x, 1, ncclInt, ncclSum, comm, NULL), ncclInvalidArgument);
+	CHECK_HAS(ncclGetLastError(comm), "not a communicator of this process");
+	CHECK_EQ(ncclCommGetAsyncError(comm, &state), ncclInvalidArgument);
+	NCCL(ncclCommAbort(comm));
+	NCCL(ncclCommDestroy(comm));
+	exit(0);
+}
+
+/* A child can do nothing to a communicator of its parent, which goes on. */
+static void fork_rank(struct bed_rank *rank)
+{
+	ncclComm_t comm;
+	int status = 0;
+
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	CHECK_EQ(sum_of(comm, 2), 2 * rank->n);
+	fflush(stdout);
+	pid_t pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		child_run(comm);
+	CHECK_EQ(sum_of(comm, 3), 3 * rank->n);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	NCCL(ncclCommDestroy(comm));
+}
+
+TEST(a_child_has_no_communicator)
+{
+	bed_processes(2, fork_rank, NULL);
+}
+
+/* Who made an id has ended, and with it the meeting, although a child of it lives. */
+static void meeting_child(pid_t maker, ncclUniqueId id, int end)
+{
+	ncclComm_t comm;
+
+	while (getppid() == maker)
+		usleep(1000);
+	alarm(60);
+	bool well = ncclCommInitRank(&comm, 2, id, 1) == ncclRemoteError &&
+		    strstr(ncclGetLastError(NULL), "cannot reach the meeting");
+	_exit(well && write(end, "y", 1) == 1 ? 0 : 1);
+}
+
+TEST(a_child_keeps_no_meeting_open)
+{
+	int ends[2], status = 0;
+	ncclUniqueId id;
+	char byte = 'n';
+
+	CHECK_EQ(pipe(ends), 0);
+	fflush(stdout);
+	pid_t maker = fork();
+	CHECK(maker >= 0);
+	if (maker == 0) {
+		maker = getpid();
+		NCCL(ncclGetUniqueId(&id));
+		pid_t child = fork();
+		CHECK(child >= 0);
+		if (child == 0)
+			meeting_child(maker, id, ends[1]);
+		_exit(0);
+	}
+	close(ends[1]);
+	CHECK_EQ(waitpid(maker, &status, 0), maker);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(read(ends[0], &byte, 1), 1);
+	CHECK_EQ(byte, 'y');
+	close(ends[0]);
+}
+
 /* ---- on a device ---- */
 
 /* A split of ranks on a device, and memory by the library. */
