@@ -231,8 +231,8 @@ void hk__fabric_symmetry(const struct hk_fabric *fabric, uint32_t n, enum hk__ou
  */
 bool hk__fabric_allows(const struct hk_fabric *fabric, const struct hk__symmetry *symmetry);
 
-/* Hosts (hk_fabric_hosts) with so many ranks to a core. */
-void hk__fabric_crowd(struct hk_fabric *fabric, double crowd);
+/* Hosts (hk_fabric_hosts) with so many ranks to a core: they take turns, by device.cores. */
+void hk__fabric_crowd(struct hk_fabric *fabric, uint32_t crowd);
 /* Differs, as good as always, where a constant does. */
 uint32_t hk__fabric_digest(const struct hk_fabric *fabric);
 

@@ -14,6 +14,8 @@
 
 /* More is estimated, not simulated: nobody waits seconds for a choice. */
 #define MESSAGES_MAX 200000u
+/* And more ranks on shared cores: nothing is folded then, and all of them choose in turn. */
+#define CROWDED_RANKS_MAX 16u
 
 /* Where memory is not shared every rank is as far as on a host of its own. */
 static enum hk_status fabric_of_ranks(struct hk_group *group, struct hk_why *why)
@@ -63,7 +65,7 @@ enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why)
 	for (uint32_t i = 0; group->world->given && i < group->fabric->nwires; i++)
 		group->fabric->wires[i].cut = group->world->cut;
 	hk__fabric_cut(group->fabric, group->n, NULL, &group->chans.cut);
-	hk__fabric_crowd(group->fabric, (double)group->world->crowd);
+	hk__fabric_crowd(group->fabric, group->world->crowd);
 	hk__fabric_view_init(&group->view, group->fabric, group->n, group->nodes,
 			     group->node_sizes);
 	return HK_OK;
@@ -77,6 +79,10 @@ enum hk_status hk__group_select(const struct hk_group *group, enum hk_coll coll,
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
 	uint32_t count = 0;
 
+	if (group->n > CROWDED_RANKS_MAX && hk__fabric_cores_shared(group->fabric)) {
+		hk__select(&group->view, coll, bytes, algo_out);
+		return HK_OK;
+	}
 	opts.alloc = group->alloc;
 	opts.messages_max = MESSAGES_MAX;
 	enum hk_status status =

@@ -12,6 +12,27 @@
 #define MESSAGE_BYTES 1024.0
 #define TOUCHED_BYTES 1048576.0
 
+/* Ranks for each core, where cores are shared; 1: each has its own. */
+static double crowd_of(const struct hk_fabric *fabric, const struct hk__device *device)
+{
+	if (!hk__fabric_cores_shared(fabric) || !device->cores)
+		return 1;
+	return fmax((double)fabric->ranks / device->cores, 1);
+}
+
+/* As if all ranks were at work all the time: what is done takes its turn, and waits for it. */
+static void view_crowd(struct hk__fabric_view *view, const struct hk__device *device, double crowd)
+{
+	struct hk__link *links[] = { &view->near, &view->far };
+
+	for (size_t i = 0; i < 2; i++) {
+		links[i]->message_ns = links[i]->message_ns * crowd + device->switch_ns;
+		links[i]->byte_ns *= crowd;
+	}
+	view->reduce_ns *= crowd;
+	view->step_ns *= crowd;
+}
+
 static struct hk__link link_between(const struct hk_fabric *fabric, uint32_t from, uint32_t to)
 {
 	struct hk__path path;
@@ -76,6 +97,9 @@ void hk__fabric_view_init(struct hk__fabric_view *view, const struct hk_fabric *
 	hk__fabric_place(fabric, 1, &node, &first);
 	view->near = node == 0 ? link_between(fabric, 0, 1) : view->far;
 	view->step_ns += steps_own_ns(fabric, 0, n - 1);
+	double crowd = crowd_of(fabric, device);
+	if (crowd > 1)
+		view_crowd(view, device, crowd);
 }
 
 bool hk__fabric_view_even(const struct hk__fabric_view *view)

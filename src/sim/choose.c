@@ -147,12 +147,13 @@ static enum hk_status candidate_simulate(const struct choice *choice,
 static enum hk_status choice_simulate(struct choice *choice, struct hk_why *why)
 {
 	double best = INFINITY, most = NEAR_THE_BEST_ESTIMATE * choice->candidates[0].estimate_ns;
+	/* Formulas count what follows each other; ranks that share cores take all of it in turn. */
+	bool all = choice->what->all || hk__fabric_cores_shared(choice->fabric);
 
 	for (uint32_t i = 0; i < choice->count; i++) {
 		struct hk_sim_candidate *candidate = &choice->candidates[i];
 
-		if (!choice->what->all &&
-		    candidate->estimate_ns > fmax(NEAR_THE_BEST_TIME * best, most))
+		if (!all && candidate->estimate_ns > fmax(NEAR_THE_BEST_TIME * best, most))
 			break;
 		enum hk_status status = candidate_simulate(choice, candidate, why);
 		/* Too much to be simulated is no reason to know nothing of the others. */
