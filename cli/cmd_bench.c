@@ -239,7 +239,7 @@ int bench_spec_check(const struct bench_spec *spec, struct hk_why *why)
 	opts.root = spec->root;
 	if (hk_plan_create(spec->coll, spec->n, &opts, why, &plan) != HK_OK)
 		return CLI_WRONG;
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return CLI_DONE;
 }
 
@@ -269,7 +269,7 @@ static int bench_main(struct cli_args *args)
 
 	if (status == CLI_DONE)
 		status = bench_start(&spec);
-	hk_plan_destroy(spec.plan);
+	hk_plan_free(spec.plan);
 	return status;
 }
 

@@ -275,7 +275,7 @@ static bool check_case(struct check_run *run, const struct check_case *at)
 		run->total += 1 + at->algo.inplace;
 	else
 		done = check_prove(run, at, plan);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return done;
 }
 
@@ -290,7 +290,7 @@ static uint32_t check_typical_nodes(const struct hk_algo_info *algo, uint32_t n)
 	if (hk_plan_create(algo->coll, n, &opts, NULL, &plan) != HK_OK)
 		return 1;
 	hk_plan_describe(plan, &info);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return info.nodes;
 }
 
@@ -506,7 +506,7 @@ static int check_say_none(const struct check_run *run)
 		opts.node_sizes = args->node_sizes;
 	}
 	if (hk_plan_create(run->only, args->ranks.from, &opts, &why, &plan) == HK_OK) {
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 		return cli_wrong("check", "no plan fits these options");
 	}
 	return cli_wrong("check", "%s", why.text);
@@ -545,7 +545,7 @@ static int check_main(struct cli_args *args)
 	else
 		check_print_head();
 	bool done = file ? check_file(&run, plan) : check_algorithms(&run);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	if (!done)
 		return CLI_WRONG;
 	check_print_end(&run);

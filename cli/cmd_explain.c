@@ -144,7 +144,7 @@ static int explain_open(struct explain *explain)
 	const char *spec = explain->fabric_spec ? explain->fabric_spec : getenv("HOCKET_FABRIC");
 	struct hk_why why = { "" };
 
-	if (hk_fabric_open(spec ? spec : "here", NULL, &why, &explain->fabric) != HK_OK)
+	if (hk_fabric_create(spec ? spec : "here", NULL, &why, &explain->fabric) != HK_OK)
 		return cli_wrong("explain", "%s", why.text);
 	hk_fabric_describe(explain->fabric, &explain->info);
 	if (!explain->has_ranks)

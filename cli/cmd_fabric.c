@@ -162,7 +162,7 @@ static int fabric_show(const struct fabric_args *args)
 	struct hk_why why = { "" };
 	struct hk_fabric *fabric;
 
-	if (hk_fabric_open(args->what, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(args->what, NULL, &why, &fabric) != HK_OK)
 		return cli_wrong("fabric", "%s", why.text);
 	int status = fabric_shown(args, fabric);
 	hk_fabric_free(fabric);
@@ -190,7 +190,7 @@ static int fabric_check(const struct fabric_args *args)
 
 	/* Here a plain word is a file, too. */
 	snprintf(path, sizeof(path), "%s%.1000s", strchr(args->what, '/') ? "" : "./", args->what);
-	if (hk_fabric_open(path, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(path, NULL, &why, &fabric) != HK_OK)
 		return cli_wrong("fabric", "%s", why.text);
 	if (args->json) {
 		fabric_json(fabric, args->constants);

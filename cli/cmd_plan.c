@@ -78,7 +78,7 @@ static int plan_show(const struct cli_args *args)
 	if (hk_plan_create(coll, args->ranks.from, &opts, &why, &plan) != HK_OK)
 		return cli_wrong("plan", "%s", why.text);
 	enum hk_status status = plan_print(args, plan, &why);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	/* A stream that failed is reported by main, with the system's reason. */
 	if (status != HK_OK && status != HK_EIO)
 		return cli_wrong("plan", "%s", why.text[0] ? why.text : hk_status_text(status));

@@ -160,7 +160,7 @@ static int probe_fit(struct probe *probe, uint32_t n, const uint32_t *devices, c
 		status = hk_sim_fit(probe->fabric, &what, samples, (uint32_t)count, &opts, &why,
 				    &found);
 	for (size_t i = 0; i < count; i++)
-		hk_plan_destroy((struct hk_plan *)samples[i].plan);
+		hk_plan_free((struct hk_plan *)samples[i].plan);
 	if (isatty(2))
 		fprintf(stderr, "\r%78s\r", "");
 	if (status != HK_OK) {

@@ -149,13 +149,13 @@ static int plan_open(const struct cli_args *args, struct hk_plan **plan_out)
 		return cli_wrong("sim", "%s", why.text);
 	hk_plan_describe(plan, &info);
 	if (args->what && (!cli_parse_coll("sim", args->what, &coll) || coll != info.coll)) {
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 		return cli_wrong("sim", "%s is a plan of %s, not of %s", args->plan,
 				 hk_coll_name(info.coll), args->what);
 	}
 	enum hk_status status = hk_check(plan, NULL, &report);
 	if (status != HK_OK) {
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 		cli_wrong("sim", "%s: %s", args->plan, report.why.text);
 		return status == HK_EREFUSED ? CLI_REFUSED : CLI_WRONG;
 	}
@@ -281,7 +281,7 @@ static int run_all(struct sim_run *run, struct hk_plan **plan)
 	if (args->npairs && run->jobs[0].coll != HK_COLL_SENDRECV)
 		return cli_wrong("sim", "%s takes no --pairs", hk_coll_name(run->jobs[0].coll));
 	status = run_take_sizes(run, args);
-	if (status == CLI_DONE && hk_fabric_open(args->fabric, NULL, &why, &run->fabric) != HK_OK)
+	if (status == CLI_DONE && hk_fabric_create(args->fabric, NULL, &why, &run->fabric) != HK_OK)
 		status = cli_wrong("sim", "%s", why.text);
 	if (status != CLI_DONE)
 		return status;
@@ -309,7 +309,7 @@ static int sim_main(struct cli_args *args)
 	run->started = cli_now_s();
 	if (status == CLI_DONE)
 		status = run_all(run, &plan);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	for (uint32_t j = 0; j < SIM_JOBS_MAX; j++)
 		sim_candidates_free(&run->jobs[j]);
 	hk_fabric_free(run->fabric);

@@ -68,7 +68,7 @@ static struct hk_record *fd_record(pid_t pid, int dir, const char *name)
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (hk_record_open(fd, NULL, NULL, &record) != HK_OK)
+	if (hk_record_create(fd, NULL, NULL, &record) != HK_OK)
 		record = NULL;
 	close(fd);
 	/* A child that was forked off has its parent's descriptors. */

@@ -38,7 +38,7 @@ void sim_progress_end(struct sim_run *run)
 static bool candidate_add(struct sim_job *job, struct hk_plan *plan, const char *algo)
 {
 	if (job->ncandidates == SIM_ALGOS_MAX) {
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 		return false;
 	}
 	job->candidates[job->ncandidates++] = (struct sim_candidate){ .algo = algo, .plan = plan };
@@ -120,7 +120,7 @@ bool sim_candidates_make(struct sim_run *run, struct sim_job *job, bool first)
 void sim_candidates_free(struct sim_job *job)
 {
 	for (uint32_t i = 0; i < job->ncandidates; i++)
-		hk_plan_destroy(job->candidates[i].plan);
+		hk_plan_free(job->candidates[i].plan);
 	job->ncandidates = 0;
 }
 

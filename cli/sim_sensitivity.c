@@ -269,7 +269,7 @@ int sim_sensitivity(struct sim_run *run, const struct sim_row *row)
 
 	if (!effects)
 		return cli_wrong("sim", "out of memory");
-	if (hk_fabric_open(run->args->fabric, NULL, &why, &around.fabric) != HK_OK)
+	if (hk_fabric_create(run->args->fabric, NULL, &why, &around.fabric) != HK_OK)
 		status = cli_wrong("sim", "%s", why.text);
 	if (status == CLI_DONE) {
 		count = effects_list(around.fabric, effects, CONSTANTS_MAX);

@@ -15,7 +15,7 @@ int sim_what_if_open(const struct sim_run *run, struct hk_fabric **fabric_out)
 
 	if (!copy)
 		return cli_wrong("sim", "out of memory");
-	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK) {
+	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK) {
 		free(copy);
 		return cli_wrong("sim", "%s", why.text);
 	}

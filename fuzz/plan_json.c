@@ -69,7 +69,7 @@ static void fuzz_round_trip(const struct hk_plan *plan)
 		fuzz_assert(false, why.text);
 	char *text_again = fuzz_json(again, &len_again);
 	fuzz_assert(len == len_again && memcmp(text, text_again, len) == 0, "reads differently");
-	hk_plan_destroy(again);
+	hk_plan_free(again);
 	free(text_again);
 	free(text);
 }
@@ -127,6 +127,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (info.inplace)
 			fuzz_check(plan, true);
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return 0;
 }

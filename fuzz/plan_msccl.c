@@ -81,7 +81,7 @@ static void fuzz_round_trip(const struct hk_plan *plan, enum hk_status proved, u
 			fuzz_assert(false, why.text);
 		fuzz_assert(fuzz_check(again, &messages_again) == HK_OK, "no longer proved");
 		fuzz_assert(messages == messages_again, "other messages");
-		hk_plan_destroy(again);
+		hk_plan_free(again);
 	}
 	free(text);
 }
@@ -104,6 +104,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		fuzz_round_trip(plan, proved, messages);
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return 0;
 }

@@ -72,7 +72,7 @@ static struct hk_plan *fuzz_create(struct choices *choices)
 	if (hk_plan_create(info.coll, n, &opts, NULL, &plan) != HK_OK)
 		return NULL;
 	enum hk_status status = hk__store_copy(&hk__alloc_default, plan, &copy);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return status == HK_OK ? copy : NULL;
 }
 
@@ -226,6 +226,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_assert(status != HK_EREFUSED || report.why.text[0], "refused without a reason");
 	fuzz_show(plan);
 	fuzz_picture(plan, !opts.set_slots, status, &report);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return 0;
 }

@@ -12,7 +12,7 @@ static ncclResult_t fabric_of(int nranks, struct hk_fabric **fabric_out)
 	struct hk_fabric *fabric = NULL, *hosts = NULL;
 	struct hk_fabric_info info;
 	struct hk_why why = { "" };
-	enum hk_status status = spec && *spec ? hk_fabric_open(spec, NULL, &why, &fabric)
+	enum hk_status status = spec && *spec ? hk_fabric_create(spec, NULL, &why, &fabric)
 					      : hk_fabric_discover(NULL, &why, &fabric);
 
 	if (status == HK_OK) {

@@ -33,7 +33,7 @@ struct hk_fabric;		/* opaque */
  * machine as it is discovered, or a file, told by a '/' or a ".yaml" in it.
  * HK_EINVAL, HK_ESYNTAX, HK_ELIMIT, HK_ENOMEM or HK_EIO, with the reason in why.
  */
-HK_API HK_NODISCARD enum hk_status hk_fabric_open(const char *spec, const struct hk_alloc *alloc,
+HK_API HK_NODISCARD enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc,
 						  struct hk_why *why,
 						  struct hk_fabric **fabric_out);
 
@@ -94,13 +94,13 @@ HK_API HK_NODISCARD enum hk_status hk_fabric_change(struct hk_fabric *fabric, co
 
 /* ---- fabrics as text ---- */
 
-/* A picture of the tree, for people; and a file that hk_fabric_open() reads back. */
+/* A picture of the tree, for people; and a file that hk_fabric_create() reads back. */
 HK_API HK_NODISCARD enum hk_status hk_fabric_print(const struct hk_fabric *fabric, FILE *file,
 						   struct hk_why *why);
 HK_API HK_NODISCARD enum hk_status hk_fabric_print_file(const struct hk_fabric *fabric, FILE *file,
 							struct hk_why *why);
 
-/* The i-th name that hk_fabric_open() knows; false past the last. */
+/* The i-th name that hk_fabric_create() knows; false past the last. */
 struct hk_fabric_name {
 	const char *name;	/* "dgx-h100" */
 	const char *size;	/* "nodes", "racks", "XxYxZ": what follows the colon */

@@ -115,7 +115,7 @@ struct hk_plan_opts {
 	const struct hk_msg *msgs; /* sendrecv; NULL: each rank to the next; copied;
 				      slots and symbols keep this order */
 	size_t nmsgs;
-	const struct hk_alloc *alloc; /* borrowed until the plan is destroyed */
+	const struct hk_alloc *alloc; /* borrowed until the plan is freed */
 	const uint32_t *node_sizes; /* ranks of each of `nodes` nodes, side by side,
 				       n in all; NULL: equal; copied */
 };
@@ -131,7 +131,7 @@ hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *op
 	       struct hk_why *why, struct hk_plan **plan_out);
 
 /* Accepts NULL. */
-HK_API void hk_plan_destroy(struct hk_plan *plan);
+HK_API void hk_plan_free(struct hk_plan *plan);
 
 /* What a plan is, in one struct; what it points to is borrowed from the plan. */
 struct hk_plan_info {

@@ -4,7 +4,7 @@
  *
  * Every rank keeps one, of a fixed size, in a memfd named HK_RECORD_NAME; its
  * user finds it among the descriptors of the process, in /proc/PID/fd, and maps
- * it, or has hk_record_open copy it. When a group fails the rank writes it to
+ * it, or has hk_record_create copy it. When a group fails the rank writes it to
  * a file, as JSON (hocket-record(5)), which hk_record_parse reads back into the
  * very same structs.
  *
@@ -226,7 +226,7 @@ static inline const struct hk_record_op *hk_record_entry(const struct hk_record 
  * or be gone. HK_EINVAL (no recorder, or of another version), HK_EIO, HK_ENOMEM.
  * alloc NULL: the default one.
  */
-HK_API HK_NODISCARD enum hk_status hk_record_open(int fd, const struct hk_alloc *alloc,
+HK_API HK_NODISCARD enum hk_status hk_record_create(int fd, const struct hk_alloc *alloc,
 						  struct hk_why *why,
 						  struct hk_record **record_out);
 /* From JSON. HK_ESYNTAX, HK_EINVAL (another version), HK_ELIMIT, HK_ENOMEM. */

@@ -376,7 +376,7 @@ void hk_fabric_describe(const struct hk_fabric *fabric, struct hk_fabric_info *i
 
 /* ---- opening one ---- */
 
-enum hk_status hk_fabric_open(const char *spec, const struct hk_alloc *alloc, struct hk_why *why,
+enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc, struct hk_why *why,
 			      struct hk_fabric **fabric_out)
 {
 	size_t len = strlen(spec);

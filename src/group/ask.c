@@ -153,7 +153,7 @@ static enum hk_status algo_try(struct hk_group *group, const struct hk_request *
 	opts.alloc = group->alloc;
 	enum hk_status status = hk_plan_create(request->coll, group->n, &opts, &group->why, &plan);
 	if (status == HK_OK)
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	return status;
 }
 

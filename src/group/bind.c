@@ -92,7 +92,7 @@ enum hk_status hk__group_prove(struct hk_group *group, const struct hk_plan *pla
 static void bound_fini(struct hk__bound *bound)
 {
 	hk__program_destroy(bound->program);
-	hk_plan_destroy(bound->plan);
+	hk_plan_free(bound->plan);
 }
 
 void hk__group_unbind(struct hk_group *group)

@@ -212,7 +212,7 @@ static enum hk_status fabric_open(const struct hk__group_env *env, const struct 
 				  struct hk_why *why, struct hk_fabric **fabric_out)
 {
 	*fabric_out = NULL;
-	return env->fabric[0] ? hk_fabric_open(env->fabric, alloc, why, fabric_out) : HK_OK;
+	return env->fabric[0] ? hk_fabric_create(env->fabric, alloc, why, fabric_out) : HK_OK;
 }
 
 /* Origin is borrowed. */

@@ -139,7 +139,7 @@ static double plan_steps(const struct hk__fabric_view *view, const struct hk_alg
 	if (hk_plan_create(algo->coll, view->n, &opts, NULL, &plan) != HK_OK)
 		return -1;
 	hk_check_rank_cost(plan, 0, &cost);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return (double)cost.steps;
 }
 

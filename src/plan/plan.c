@@ -292,14 +292,14 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 				  .inplace = !(algo->flags & HK_ALGO_NOT_INPLACE) };
 	status = plan_fill(plan, &opts, why);
 	if (status != HK_OK) {
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 		return status;
 	}
 	*plan_out = plan;
 	return HK_OK;
 }
 
-void hk_plan_destroy(struct hk_plan *plan)
+void hk_plan_free(struct hk_plan *plan)
 {
 	if (!plan)
 		return;

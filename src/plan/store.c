@@ -39,7 +39,7 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 	return HK_OK;
 
 err_destroy:
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return HK_ENOMEM;
 }
 
@@ -130,7 +130,7 @@ enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan
 	for (uint32_t r = 0; status == HK_OK && r < info.nranks; r++) {
 		status = store_copy_rank(copy, plan, r);
 		if (status != HK_OK)
-			hk_plan_destroy(copy);
+			hk_plan_free(copy);
 	}
 	if (status == HK_OK)
 		*plan_out = copy;

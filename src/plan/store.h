@@ -45,7 +45,7 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan *plan,
 			      struct hk_plan **plan_out);
 
-/* Frees what hk_plan_destroy finds stored. */
+/* Frees what hk_plan_free finds stored. */
 void hk__store_destroy(struct hk_plan *plan);
 
 /* A new last lane of a rank, and a new last step of a lane; NULL: no memory. */

@@ -140,7 +140,7 @@ static enum hk_status candidate_simulate(const struct choice *choice,
 	struct hk_sim_job job = { .plan = plan, .bytes = choice->what->bytes };
 	status = hk_sim_run(choice->fabric, &job, 1, choice->opts, why, &candidate->result);
 	candidate->simulated = status == HK_OK;
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return status;
 }
 

@@ -298,7 +298,7 @@ static void algo_measure(enum hk_coll coll, const char *algo)
 	for (uint32_t r = 0; r < n; r++)
 		CHECK(cu->stream_wait(streams[r]));
 	hk__flat_destroy(flat);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* ---- the fit ---- */

@@ -109,7 +109,7 @@ static void bits_try(struct bed *bed, struct rank_run *runs, enum hk_type type, 
 			}
 		}
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 static void bits_of(uint32_t n)

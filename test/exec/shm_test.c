@@ -400,7 +400,7 @@ TEST(counts_that_differ)
 		CHECK_EQ(pthread_join(threads[r], NULL), 0);
 		CHECK_EQ(odd[r].status, HK_EIO);
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	world_close(&world);
 }
 
@@ -414,7 +414,7 @@ TEST(a_peer_that_never_comes)
 	struct odd odd = { &world, plan, 0, 5, HK_OK };
 	odd_run(&odd);
 	CHECK_EQ(odd.status, HK_ETIMEDOUT);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	world_close(&world);
 }
 
@@ -455,7 +455,7 @@ TEST(a_start_after_one_without_memory)
 	CHECK(program->scratch.at && program->scratch.held);
 	hk__program_destroy(program);
 	seat_close(&seat);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	world_close(&world);
 }
 
@@ -484,6 +484,6 @@ TEST(calls_that_cannot_start)
 	hk__program_destroy(program);
 	hk__program_destroy(NULL);
 	seat_close(&seat);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	world_close(&world);
 }

@@ -27,7 +27,7 @@ static char *fabric_text(const char *spec, fabric_print print)
 	FILE *file = open_memstream(&text, &len);
 
 	CHECK(file);
-	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s: %s", spec, why.text);
 	CHECK_EQ(print(fabric, file, NULL), HK_OK);
 	CHECK(fclose(file) == 0);
@@ -89,7 +89,7 @@ TEST(fabric_lost_output)
 
 	CHECK(file);
 	CHECK(setvbuf(file, NULL, _IONBF, 0) == 0);
-	CHECK_EQ(hk_fabric_open("switch:4", NULL, NULL, &fabric), HK_OK);
+	CHECK_EQ(hk_fabric_create("switch:4", NULL, NULL, &fabric), HK_OK);
 	CHECK_EQ(hk_fabric_print(fabric, file, &why), HK_EIO);
 	CHECK_HAS(why.text, "cannot write");
 	CHECK_EQ(hk_fabric_print_file(fabric, file, &why), HK_EIO);

@@ -111,7 +111,7 @@ static void golden_check(const struct golden *golden, golden_print print)
 	CHECK(fclose(file) == 0);
 	golden_compare(golden->name, text);
 	free(text);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(table)

@@ -73,7 +73,7 @@ TEST(print_without_memory)
 			CHECK_EQ(counted.bytes, held);
 		}
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	CHECK_EQ(counted.bytes, 0);
 	fclose(file);
 }
@@ -100,8 +100,8 @@ TEST(full_stream)
 		clearerr(file);
 	}
 	fclose(file);
-	hk_plan_destroy(small);
-	hk_plan_destroy(large);
+	hk_plan_free(small);
+	hk_plan_free(large);
 }
 
 TEST(print_options)
@@ -122,7 +122,7 @@ TEST(print_options)
 	opts.size = 0;
 	CHECK_EQ(hk_plan_print_json(plan, &opts, file, NULL), HK_EINVAL);
 	fclose(file);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(large_plans)
@@ -142,5 +142,5 @@ TEST(large_plans)
 	CHECK_EQ(hk_plan_print_picture(plan, NULL, file, &why), HK_ELIMIT);
 	CHECK_HAS(why.text, "131072 ranks: a picture shows at most 16");
 	fclose(file);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }

@@ -53,7 +53,7 @@ TEST(samples_checked)
 		CHECK_EQ(hk_check(plan, NULL, &report),
 			 samples[i].refusal == HK_REFUSAL_NONE ? HK_OK : HK_EREFUSED);
 		CHECK_STR(hk_refusal_name(report.refusal), hk_refusal_name(samples[i].refusal));
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 }
 
@@ -114,5 +114,5 @@ TEST(man_page_example)
 	CHECK_STR(example, sample);
 	CHECK_EQ(hk_plan_parse(example, strlen(example), "example", NULL, &why, &plan), HK_OK);
 	CHECK_EQ(hk_check(plan, NULL, &(struct hk_check_report){ 0 }), HK_OK);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }

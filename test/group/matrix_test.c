@@ -485,7 +485,7 @@ static void rounded_algo(struct rounded *rounded, struct naive *naive,
 		rounded_expect(rounded, naive, n * 100 + t);
 		world_run(&spec, rounded_rank, rounded);
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /*

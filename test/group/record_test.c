@@ -100,7 +100,7 @@ static struct hk_record *own_record(uint32_t rank)
 		if (strncmp(link, "/memfd:" HK_RECORD_NAME, strlen("/memfd:" HK_RECORD_NAME)) != 0)
 			continue;
 		struct hk_why why = { "" };
-		if (hk_record_open(atoi(entry->d_name), NULL, &why, &record) != HK_OK)
+		if (hk_record_create(atoi(entry->d_name), NULL, &why, &record) != HK_OK)
 			test_fail(__FILE__, __LINE__, "%s", why.text);
 		if (record->rank == rank)
 			found = record;
@@ -398,13 +398,13 @@ TEST(what_is_no_record_is_refused)
 			 wrongs[i].status);
 		CHECK_HAS(why.text, wrongs[i].says);
 	}
-	CHECK_EQ(hk_record_open(-1, NULL, &why, &record), HK_EIO);
+	CHECK_EQ(hk_record_create(-1, NULL, &why, &record), HK_EIO);
 	/* A file that could shrink while it is read. */
 	int fd = memfd_create(HK_RECORD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	CHECK_EQ(ftruncate(fd, 1 << 18), 0);
-	CHECK_EQ(hk_record_open(fd, NULL, &why, &record), HK_EINVAL);
+	CHECK_EQ(hk_record_create(fd, NULL, &why, &record), HK_EINVAL);
 	CHECK_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	CHECK_EQ(hk_record_open(fd, NULL, &why, &record), HK_EINVAL);
+	CHECK_EQ(hk_record_create(fd, NULL, &why, &record), HK_EINVAL);
 	CHECK_HAS(why.text, "no recorder");
 	/* One whose sizes lead outside. */
 	struct hk_record lies = { .magic = HK_RECORD_MAGIC, .version = HK_RECORD_VERSION };
@@ -414,11 +414,11 @@ TEST(what_is_no_record_is_refused)
 	lies.row_bytes = sizeof(struct hk_record_group) + sizeof(struct hk_record_op);
 	lies.rows = 1000;
 	CHECK_EQ(pwrite(fd, &lies, sizeof(lies), 0), (ssize_t)sizeof(lies));
-	CHECK_EQ(hk_record_open(fd, NULL, &why, &record), HK_EINVAL);
+	CHECK_EQ(hk_record_create(fd, NULL, &why, &record), HK_EINVAL);
 	CHECK_HAS(why.text, "sizes");
 	lies.version = 99;
 	CHECK_EQ(pwrite(fd, &lies, sizeof(lies), 0), (ssize_t)sizeof(lies));
-	CHECK_EQ(hk_record_open(fd, NULL, &why, &record), HK_EINVAL);
+	CHECK_EQ(hk_record_create(fd, NULL, &why, &record), HK_EINVAL);
 	CHECK_HAS(why.text, "version 99");
 	close(fd);
 }

@@ -169,8 +169,8 @@ TEST(plans_of_the_callers_own)
 			world_run(&spec, plans_rank, plans);
 		}
 	}
-	hk_plan_destroy(plans[0]);
-	hk_plan_destroy(plans[1]);
+	hk_plan_free(plans[0]);
+	hk_plan_free(plans[1]);
 }
 
 /* A plan that does not claim to work in place, on buffers that are. */
@@ -205,7 +205,7 @@ TEST(a_plan_that_is_not_in_place)
 	if (hk_plan_parse(text, strlen(text), "text", NULL, &why, &plan) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
 	world_run(&spec, not_inplace_rank, plan);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 static void uneven_rank(struct world_seat *seat)

@@ -38,7 +38,7 @@ static void each_one(struct walk *walk, const struct hk_algo_info *algo, uint32_
 			  hk_status_name(status), why.text);
 	walk->fn(plan, walk->ctx);
 	walk->count++;
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* Random messages, with self messages and pairs that come again. */

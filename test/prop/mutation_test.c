@@ -80,8 +80,8 @@ static void suite_open(struct suite *suite, const struct hk_plan *plan)
 static void suite_close(struct suite *suite)
 {
 	witness_close(&suite->witness);
-	hk_plan_destroy(suite->base);
-	hk_plan_destroy(suite->work);
+	hk_plan_free(suite->base);
+	hk_plan_free(suite->work);
 }
 
 /* ---- a mutant ---- */

@@ -120,7 +120,7 @@ static void check_always(struct hk_plan *plan, uint32_t slots, enum naive_fault 
 	struct tally tally = run_many(plan, 5, slots, false);
 
 	CHECK_EQ(tally.of[fault], tally.runs);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(exchange_is_right)
@@ -135,7 +135,7 @@ TEST(exchange_in_place_is_right)
 	struct tally tally = run_many(plan, 5, 1, true);
 
 	CHECK_EQ(tally.of[NAIVE_OK], tally.runs);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(exchange_without_slots_deadlocks)
@@ -213,7 +213,7 @@ TEST(lengths_are_compared)
 	CHECK_EQ(report.step, 1);
 	naive_destroy(naive);
 	defn_destroy(data);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(nonsense_is_reported)
@@ -320,7 +320,7 @@ TEST(race_is_exposed)
 	CHECK(tally.of[NAIVE_OK] > 5);
 	CHECK(tally.of[NAIVE_WRONG] > 5);
 	CHECK_EQ(tally.of[NAIVE_OK] + tally.of[NAIVE_WRONG], tally.runs);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	check_always(plan_two_lanes(true), 1, NAIVE_OK);
 }
 
@@ -374,7 +374,7 @@ TEST(held_slots_can_deadlock)
 	CHECK_EQ(naive_run(naive, data, &opts, NULL), NAIVE_OK);
 	naive_destroy(naive);
 	defn_destroy(data);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 static struct hk_plan *plan_barrier(bool back)

@@ -278,7 +278,7 @@ static void deal_many(const struct hk_plan *plan, void *ctx)
 		struct hk_plan *dealt = deal_plan(suite, deal, plan);
 		for (int inplace = 0; inplace <= info.inplace; inplace++)
 			judge(suite, dealt, inplace);
-		hk_plan_destroy(dealt);
+		hk_plan_free(dealt);
 	}
 	witness_close(&suite->witness);
 	free(deal);
@@ -414,7 +414,7 @@ TEST(steps)
 		witness_open(&suite->witness, plan);
 		judge(suite, plan, i % 2 && hk__coll_inplace(plan->coll));
 		witness_close(&suite->witness);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	suite_finish(suite, "random steps");
 }

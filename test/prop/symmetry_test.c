@@ -144,7 +144,7 @@ static struct hk__symmetry by_xor(uint32_t n, uint32_t nodes)
 	opts.nodes = nodes;
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, n, &opts, NULL, &plan), HK_OK);
 	hk__plan_symmetry(plan, HK__OUTER_XOR, &symmetry);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return symmetry;
 }
 
@@ -171,5 +171,5 @@ TEST(false_claim)
 	opts.algo = "one-shot";
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 8, &opts, NULL, &plan), HK_OK);
 	CHECK(!rank_maps(plan, &shift, (struct hk__element){ 1, 0 }, 0));
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }

@@ -77,8 +77,8 @@ static void compare_stored(const struct hk_plan *plan, void *ctx)
 	step->op = HK_OP_SEND;
 	step->count = 1000;
 	CHECK_EQ(hk__plan_widest(copy), 1000);
-	hk_plan_destroy(copy);
-	hk_plan_destroy(read);
+	hk_plan_free(copy);
+	hk_plan_free(read);
 	free(text);
 }
 
@@ -108,6 +108,6 @@ TEST(large)
 		for (uint32_t k = 0; k < 1000; k++)
 			CHECK(hk__plan_widest(plan) > 0);
 		CHECK(hk__plan_widest(plan) <= hk__plan_chunks(plan));
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 }

@@ -9,7 +9,7 @@ struct hk_fabric *bed_fabric(const char *spec)
 	struct hk_why why = { "" };
 	struct hk_fabric *fabric;
 
-	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s: %s", spec, why.text);
 	return fabric;
 }
@@ -64,7 +64,7 @@ struct hk_sim_result bed_time(const char *spec, enum hk_coll coll, const char *a
 
 	opts.full = full;
 	struct hk_sim_result result = bed_run(fabric, plan, bytes, &opts, NULL);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 	return result;
 }

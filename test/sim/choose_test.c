@@ -44,7 +44,7 @@ TEST(every_algorithm_in_the_order_of_its_time)
 			/* But for the first, which is flat where that costs next to nothing. */
 			CHECK(i == 0 || all[i].result.time_ns >=
 						all[i - 1].result.time_ns / (i == 1 ? 1.01 : 1));
-			hk_plan_destroy(plan);
+			hk_plan_free(plan);
 		}
 	}
 	hk_fabric_free(fabric);
@@ -175,8 +175,8 @@ TEST(calls_in_a_row)
 	struct hk_why why = { "" };
 	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, &why, &result), HK_EINVAL);
 	CHECK_HAS(why.text, "100000 calls");
-	hk_plan_destroy(ring);
-	hk_plan_destroy(chain);
+	hk_plan_free(ring);
+	hk_plan_free(chain);
 	hk_fabric_free(fabric);
 }
 
@@ -197,7 +197,7 @@ static double hosts_time(uint32_t n, const char *const *changes, enum hk_coll co
 		CHECK_EQ(hk_fabric_change(fabric, *changes, &why), HK_OK);
 	struct hk_plan *plan = bed_plan(fabric, coll, algo, n);
 	double ns = bed_run(fabric, plan, 16 << 20, NULL, NULL).time_ns;
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 	return ns;
 }
@@ -313,7 +313,7 @@ static void find_constants(bool shared)
 	CHECK_EQ(hk_sim_fit(found, &what, samples, count, NULL, &why, &result), HK_EINVAL);
 	CHECK_HAS(why.text, "nothing to fit");
 	for (uint32_t i = 0; i < count; i++)
-		hk_plan_destroy((struct hk_plan *)samples[i].plan);
+		hk_plan_free((struct hk_plan *)samples[i].plan);
 	hk_fabric_free(real);
 	hk_fabric_free(found);
 }

@@ -61,7 +61,7 @@ static struct tally check_fabric(const char *spec, uint32_t n, const double *siz
 
 		for (uint32_t k = 0; k < nsizes; k++)
 			check_one(fabric, plan, sizes[k], &tally);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	printf("%s, %u ranks: %u runs, %u folded\n", spec, n, tally.runs, tally.folded);
 	CHECK(tally.folded > 0);
@@ -145,7 +145,7 @@ TEST(rings_are_jumped_over)
 	bed_near("a ring of 4096", jumped.time_ns, slow.time_ns, 1e-9);
 	CHECK_EQ(jumped.messages, slow.messages);
 	CHECK_EQ(jumped.messages, UINT64_C(4096) * 2 * 4095);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -164,7 +164,7 @@ static void check_smeared(const char *spec, enum hk_coll coll, const char *algo,
 	printf("%s %s on %s, %g bytes: %g of exact\n", hk_coll_name(coll), algo, spec, bytes,
 	       b.time_ns / a.time_ns);
 	bed_near(algo, b.time_ns, a.time_ns, near);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -197,7 +197,7 @@ static void check_scale(enum hk_coll coll, const char *algo, int64_t most)
 	CHECK_EQ(counted.held, 0);
 	/* One step of all ranks would be more than this. */
 	CHECK((int64_t)counted.asked < most);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 

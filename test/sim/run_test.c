@@ -58,7 +58,7 @@ TEST(messages_of_one_rank_share_its_way_out)
 		CHECK_EQ(hk_plan_create(HK_COLL_SENDRECV, 9, &opts, NULL, &plan), HK_OK);
 		struct hk_sim_result result = bed_run(fabric, plan, 10 * MIB, NULL, NULL);
 		bed_near("messages", result.time_ns, k * 10 * MIB / 50 + 500, 1e-3);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	hk_fabric_free(fabric);
 }
@@ -82,7 +82,7 @@ TEST(hops_only_delay)
 		times[i] = bed_run(fabric, plan, 100 * MIB, NULL, NULL).time_ns;
 		hk__fabric_path(fabric, msg.src, msg.dst, &path);
 		delays[i] = path.delay_ns;
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	CHECK(delays[1] > delays[0]);
 	bed_near("hops", times[1] - times[0], delays[1] - delays[0], 1e-6);
@@ -161,7 +161,7 @@ TEST(faults)
 	CHECK(!run_fault(fabric, plan, late, 0).folded);
 	struct hk_sim_result lost = run_fault(fabric, plan, lossy, 8);
 	CHECK(lost.time_ns > plain + 1e5 && lost.p95_ns >= lost.time_ns);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -179,7 +179,7 @@ TEST(no_way_round)
 	opts.nfaults = 1;
 	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, &why, &result), HK_EREFUSED);
 	CHECK_HAS(why.text, "goes round");
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -199,7 +199,7 @@ TEST(jitter_is_seeded)
 	CHECK(a.time_ns == b.time_ns && a.p95_ns == b.p95_ns);
 	CHECK(a.time_ns != c.time_ns);
 	CHECK(a.time_ns > plain && a.p95_ns >= a.time_ns);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -249,8 +249,8 @@ TEST(jobs_share_links)
 	jobs[1] = (struct hk_sim_job){ .plan = pair, .bytes = 16 * MIB, .devices = far };
 	CHECK_EQ(hk_sim_run(fabric, jobs, 2, &opts, &why, &other), HK_OK);
 	CHECK(other.time_ns > one.time_ns && !other.folded);
-	hk_plan_destroy(plan);
-	hk_plan_destroy(pair);
+	hk_plan_free(plan);
+	hk_plan_free(pair);
 	hk_fabric_free(fabric);
 }
 
@@ -269,7 +269,7 @@ TEST(serial_devices_take_turns)
 	/* A send, a copy and a receive: one after the other, or two at once. */
 	CHECK(serial.time_ns > 2.99e6 && free.time_ns < 2.5e6);
 	CHECK_STR(serial.bottleneck, "steps of ranks");
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -302,7 +302,7 @@ TEST(ranks_that_share_cores_take_turns)
 	device->switch_ns = 1e5;
 	switched = bed_run(fabric, plan, 8, NULL, NULL);
 	CHECK(switched.time_ns > one.time_ns + 2.9e5 && switched.time_ns < one.time_ns + 8.1e5);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -326,7 +326,7 @@ TEST(who_waits_leaves_its_core_to_others)
 	shared = bed_run(fabric, plan, 8, NULL, NULL);
 	bed_near("a step of each", own.time_ns, 2e6, 0.01);
 	bed_near("nothing to wait for", shared.time_ns, own.time_ns, 1e-9);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -371,8 +371,8 @@ static void broken_plan(struct broken *broken, const struct hk_plan *plan, uint3
 			}
 		}
 	}
-	hk_plan_destroy(base);
-	hk_plan_destroy(work);
+	hk_plan_free(base);
+	hk_plan_free(work);
 }
 
 /* Whatever a broken plan does, it ends: with a time, or with who is stuck where. */
@@ -386,7 +386,7 @@ TEST(broken_plans_end)
 		struct hk_plan *plan = bed_plan(fabric, algo.coll, algo.name, 4);
 
 		broken_plan(&broken, plan, i % 4);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	printf("%u got stuck, %u came to an end\n", broken.stuck, broken.ended);
 	CHECK(broken.stuck > 100 && broken.ended > 100);
@@ -433,7 +433,7 @@ TEST(events)
 	bed_near("bytes", seen.bytes, 16 * 1e6 * (2 * 7.0 / 8 + 2 * 1.0 / 16), 1e-9);
 	CHECK(seen.last_ns <= result.time_ns && seen.last_ns > 0.5 * result.time_ns);
 	CHECK(seen.steps > seen.messages);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
 
@@ -477,7 +477,7 @@ TEST(refusals)
 	opts.nfaults = 0;
 	opts.jitter = -1;
 	CHECK_EQ(hk_sim_run(large, &job, 1, &opts, &why, &result), HK_EINVAL);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 	hk_fabric_free(large);
 }
@@ -507,6 +507,6 @@ TEST(memory_runs_out)
 	}
 	printf("%llu requests\n", (unsigned long long)at);
 	CHECK(at > 50);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }

@@ -52,7 +52,7 @@ TEST(more_bytes_take_no_less_time)
 				bed_plan(fabric, cases[i].coll, cases[i].algo, fabric->ranks);
 
 			check_grows(fabric, plan);
-			hk_plan_destroy(plan);
+			hk_plan_free(plan);
 		}
 		hk_fabric_free(fabric);
 	}
@@ -102,7 +102,7 @@ TEST(a_constant_has_one_direction)
 			bed_plan(fabric, cases[i].coll, cases[i].algo, fabric->ranks);
 
 		check_directions(fabric, plan);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	hk_fabric_free(fabric);
 }

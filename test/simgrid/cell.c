@@ -107,5 +107,5 @@ bool cell_open(char **args, struct cell *cell_out)
 
 void cell_close(struct cell *cell)
 {
-	hk_plan_destroy(cell->plan);
+	hk_plan_free(cell->plan);
 }

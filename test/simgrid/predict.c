@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: predict FABRIC COLLECTIVE ALGORITHM RANKS BYTES\n");
 		return 2;
 	}
-	enum hk_status status = hk_fabric_open(argv[1], NULL, &why, &fabric);
+	enum hk_status status = hk_fabric_create(argv[1], NULL, &why, &fabric);
 	if (status != HK_OK) {
 		fprintf(stderr, "predict: %s\n", why.text);
 		return 1;

@@ -101,7 +101,7 @@ static void expect_refused(struct hk_plan *plan, bool inplace, enum hk_refusal k
 	CHECK_EQ(report.rank, rank);
 	CHECK_EQ(report.step, step);
 	CHECK(!strchr(report.why.text, '\n'));
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 static void expect_proved(struct hk_plan *plan, bool inplace, struct hk_check_report *report)
@@ -114,7 +114,7 @@ static void expect_proved(struct hk_plan *plan, bool inplace, struct hk_check_re
 		test_fail(__FILE__, __LINE__, "refused: %s", report->why.text);
 	CHECK(report->proved);
 	CHECK_EQ(report->refusal, HK_REFUSAL_NONE);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(right_plan_is_proved)
@@ -246,7 +246,7 @@ TEST(in_place_overwrites_its_input)
 	opts.inplace = true;
 	CHECK_EQ(hk_check(plan, &opts, &report), HK_EREFUSED);
 	CHECK_EQ(report.refusal, HK_REFUSAL_RESULT);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(barrier_leaves_early)
@@ -498,7 +498,7 @@ TEST(the_missing_one_of_hundred)
 	opts.algo = "ring";
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 100, &opts, NULL, &plan), HK_OK);
 	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &copy), HK_OK);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	/* Rank 42 passes one partial sum on without adding to it. */
 	hk__store_step(copy, 42, 0, 7)->op = HK_OP_RECV_SEND;
 	hk__store_step(copy, 42, 0, 7)->dst.buf = HK_BUF_NONE;
@@ -514,7 +514,7 @@ TEST(a_long_circle)
 	opts.algo = "ring";
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLREDUCE, 8, &opts, NULL, &plan), HK_OK);
 	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &copy), HK_OK);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	copy->slots = 0;
 	expect_refused(copy, false, HK_REFUSAL_PROGRESS, 0, 0, ", ...: a circle of 8");
 }
@@ -531,7 +531,7 @@ TEST(no_alltoall_in_place)
 	CHECK_EQ(hk_check(plan, &opts, &report), HK_EINVAL);
 	CHECK_STR(report.why.text, "alltoall has no in-place form");
 	CHECK(!report.proved);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* A plan may not lean on more slots than every transport has. */
@@ -611,7 +611,7 @@ TEST(every_allocation_may_fail)
 				continue;
 			status = hk_check(plan, &check_opts, &report);
 			CHECK(status == HK_OK || status == HK_ENOMEM);
-			hk_plan_destroy(plan);
+			hk_plan_free(plan);
 			CHECK(n < 10000);
 		}
 		CHECK_EQ(status, HK_OK);
@@ -644,7 +644,7 @@ TEST(progress_is_told)
 	opts.ctx = seen;
 	CHECK_EQ(hk_check(plan, &opts, &report), HK_OK);
 	CHECK_EQ(seen[0], 2); /* at the start, and after 65536 of 130816 steps */
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(options_of_another_version)
@@ -655,5 +655,5 @@ TEST(options_of_another_version)
 
 	opts.size = 1;
 	CHECK_EQ(hk_check(plan, &opts, &report), HK_EINVAL);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }

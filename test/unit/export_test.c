@@ -498,7 +498,7 @@ TEST(goal_as_it_looks)
 			"s0l0i1c requires s0l0i1r\n"
 			"}\n");
 	free(text);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(refused)
@@ -517,6 +517,6 @@ TEST(refused)
 	CHECK_EQ(hk_plan_write_chakra(plan, 8, &opts, "/nowhere", &why), HK_EINVAL);
 	opts.size = 3;
 	CHECK_EQ(hk_plan_write_chakra(plan, 8, &opts, "/nowhere", &why), HK_EINVAL);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	fclose(full);
 }

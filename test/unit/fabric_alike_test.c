@@ -12,7 +12,7 @@ static struct hk_fabric *opened(const char *spec)
 	struct hk_why why = { "" };
 	struct hk_fabric *fabric;
 
-	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s: %s", spec, why.text);
 	return fabric;
 }

@@ -87,7 +87,7 @@ TEST(names_read_back)
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
 		struct hk_fabric *fabric;
 
-		CHECK_EQ(hk_fabric_open(specs[i], NULL, NULL, &fabric), HK_OK);
+		CHECK_EQ(hk_fabric_create(specs[i], NULL, NULL, &fabric), HK_OK);
 		round_trip(fabric);
 		CHECK_EQ(hk_fabric_change(fabric,
 					  fabric->nkinds
@@ -128,7 +128,7 @@ TEST(examples_read_back)
 		if (!strstr(entry->d_name, ".yaml"))
 			continue;
 		example_path(path, sizeof(path), entry->d_name);
-		if (hk_fabric_open(path, NULL, &why, &fabric) != HK_OK)
+		if (hk_fabric_create(path, NULL, &why, &fabric) != HK_OK)
 			test_fail(__FILE__, __LINE__, "%s", why.text);
 		round_trip(fabric);
 		hk_fabric_free(fabric);
@@ -145,7 +145,7 @@ static struct hk_fabric *example(const char *name)
 	struct hk_fabric *fabric;
 
 	example_path(path, sizeof(path), name);
-	if (hk_fabric_open(path, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(path, NULL, &why, &fabric) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
 	return fabric;
 }
@@ -477,7 +477,7 @@ TEST(files_that_are_too_large)
 	memset(text, ' ', len);
 	CHECK_EQ(hk_fabric_parse(text, len, "F", NULL, &why, &fabric), HK_ELIMIT);
 	free(text);
-	CHECK_EQ(hk_fabric_open("/dev/zero", NULL, &why, &fabric), HK_ELIMIT);
+	CHECK_EQ(hk_fabric_create("/dev/zero", NULL, &why, &fabric), HK_ELIMIT);
 	CHECK_HAS(why.text, "/dev/zero has more than 4194304 bytes");
 }
 
@@ -520,7 +520,7 @@ TEST(every_allocation_fails_once)
 			struct hk_fabric *fabric = NULL;
 
 			counted.alloc = (struct hk_alloc){ counted_resize, &counted };
-			status = hk_fabric_open(strstr(names[i], ".yaml") ? path : names[i],
+			status = hk_fabric_create(strstr(names[i], ".yaml") ? path : names[i],
 						&counted.alloc, &why, &fabric);
 			if (status != HK_OK) {
 				CHECK(status == HK_ENOMEM || status == HK_ELIMIT);

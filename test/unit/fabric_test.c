@@ -13,7 +13,7 @@ static struct hk_fabric *opened(const char *spec)
 	struct hk_why why = { "" };
 	struct hk_fabric *fabric;
 
-	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s: %s", spec, why.text);
 	return fabric;
 }
@@ -348,14 +348,14 @@ TEST(names_that_cannot_be)
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
 		why.text[0] = '\0';
-		CHECK_EQ(hk_fabric_open(specs[i][0], NULL, &why, &fabric), HK_EINVAL);
+		CHECK_EQ(hk_fabric_create(specs[i][0], NULL, &why, &fabric), HK_EINVAL);
 		CHECK_HAS(why.text, specs[i][1]);
 		CHECK(!fabric);
 	}
-	CHECK_EQ(hk_fabric_open("dgx-h100:16777216", NULL, &why, &fabric), HK_ELIMIT);
-	CHECK_EQ(hk_fabric_open("torus:1024x4", NULL, &why, &fabric), HK_ELIMIT);
-	CHECK_EQ(hk_fabric_open("dragonfly:4096x4096x2", NULL, &why, &fabric), HK_ELIMIT);
-	CHECK_EQ(hk_fabric_open("no/such/file", NULL, &why, &fabric), HK_EIO);
+	CHECK_EQ(hk_fabric_create("dgx-h100:16777216", NULL, &why, &fabric), HK_ELIMIT);
+	CHECK_EQ(hk_fabric_create("torus:1024x4", NULL, &why, &fabric), HK_ELIMIT);
+	CHECK_EQ(hk_fabric_create("dragonfly:4096x4096x2", NULL, &why, &fabric), HK_ELIMIT);
+	CHECK_EQ(hk_fabric_create("no/such/file", NULL, &why, &fabric), HK_EIO);
 	CHECK_HAS(why.text, "cannot open no/such/file: No such file");
 	CHECK(!fabric);
 }

@@ -77,7 +77,7 @@ static void check_same(const struct hk_plan *plan, void *ctx)
 		test_fail(__FILE__, __LINE__, "%s: reads differently", each_name(plan));
 	free(again);
 	free(text);
-	hk_plan_destroy(read);
+	hk_plan_free(read);
 }
 
 TEST(round_trip)
@@ -120,8 +120,8 @@ TEST(read_plan_is_the_plan)
 		}
 	}
 	free(text);
-	hk_plan_destroy(read);
-	hk_plan_destroy(plan);
+	hk_plan_free(read);
+	hk_plan_free(plan);
 }
 
 /* Blanks and the order of fields mean nothing. */
@@ -138,7 +138,7 @@ TEST(layout_is_free)
 	if (hk_plan_parse(text, strlen(text), "text", NULL, &why, &plan) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
 	check_same(plan, NULL);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(one_rank_is_part_of_a_plan)
@@ -152,7 +152,7 @@ TEST(one_rank_is_part_of_a_plan)
 	CHECK_HAS(text, "{\"rank\": 2,");
 	check_refused(text, strlen(text), HK_ESYNTAX, "NAME: programs for 1 of 4 ranks: this is");
 	free(text);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* ---- malformed ---- */
@@ -423,7 +423,7 @@ TEST(malformed)
 
 	if (hk_plan_parse(json_good, strlen(json_good), "good", NULL, &why, &plan) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	for (size_t i = 0; i < sizeof(json_bad) / sizeof(json_bad[0]); i++) {
 		size_t len;
 		char *text = bad_text(&json_bad[i], &len);
@@ -462,7 +462,7 @@ TEST(every_byte_changed)
 			text[at] = bytes[i];
 			if (hk_plan_parse(text, strlen(json_good), "NAME", NULL, &why, &plan) ==
 			    HK_OK)
-				hk_plan_destroy(plan);
+				hk_plan_free(plan);
 			else
 				check_one_line(why.text);
 		}
@@ -550,7 +550,7 @@ TEST(small_text_small_memory)
 	counted_init(&counted, 0);
 	CHECK_EQ(hk_plan_parse(text, strlen(text), "text", &counted.alloc, NULL, &plan), HK_OK);
 	CHECK(counted.bytes_max < 4096);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	CHECK_EQ(counted.bytes, 0);
 }
 
@@ -618,7 +618,7 @@ static void check_limit(char *most, char *more, const char *says)
 
 	if (hk_plan_parse(most, strlen(most), "most", NULL, &why, &plan) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	check_refused(more, strlen(more), HK_ELIMIT, says);
 	free(most);
 	free(more);
@@ -655,7 +655,7 @@ TEST(parse_without_memory)
 	struct counted counted;
 	size_t fail_at;
 
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	for (fail_at = 1; status != HK_OK; fail_at++) {
 		struct hk_why why = { "" };
 
@@ -670,7 +670,7 @@ TEST(parse_without_memory)
 		CHECK_EQ(counted.bytes, 0);
 	}
 	CHECK(fail_at > 20);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	CHECK_EQ(counted.bytes, 0);
 	free(text);
 }
@@ -696,7 +696,7 @@ TEST(create_without_memory)
 			CHECK((status == HK_OK) == (plan != NULL));
 			if (status != HK_OK)
 				check_one_line(why.text);
-			hk_plan_destroy(plan);
+			hk_plan_free(plan);
 			CHECK_EQ(counted.bytes, 0);
 		}
 	}
@@ -725,7 +725,7 @@ TEST(parse_without_memory_for_the_tree)
 		if (status != HK_OK)
 			check_one_line(why.text);
 		CHECK((status == HK_OK) == (plan != NULL));
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	CHECK(tried > 50);
 }
@@ -744,7 +744,7 @@ TEST(files)
 	CHECK_HAS(why.text, "empty; expected a plan");
 	CHECK(write(fd, json_good, strlen(json_good)) == (ssize_t)strlen(json_good));
 	CHECK_EQ(hk_plan_read(path, NULL, &why, &plan), HK_OK);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	CHECK(ftruncate(fd, HK_PLAN_FILE_MAX + 1l) == 0);
 	CHECK_EQ(hk_plan_read(path, NULL, &why, &plan), HK_ELIMIT);
 	CHECK_HAS(why.text, "more than 67108864 bytes");
@@ -775,7 +775,7 @@ TEST(file_without_memory)
 		counted_init(&counted, fail_at);
 		status = hk_plan_read(path, &counted.alloc, NULL, &plan);
 		CHECK(status == HK_OK || status == HK_ENOMEM);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 		CHECK_EQ(counted.bytes, 0);
 	}
 	unlink(path);
@@ -794,7 +794,7 @@ TEST(standard_input)
 	CHECK(freopen(path, "r", stdin));
 	unlink(path);
 	CHECK_EQ(hk_plan_read("-", NULL, &why, &plan), HK_OK);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	CHECK_EQ(hk_plan_read("-", NULL, &why, &plan), HK_ESYNTAX);
 	CHECK_STR(why.text, "standard input: empty; expected a plan");
 }

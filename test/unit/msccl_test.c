@@ -80,9 +80,9 @@ static void same_after_a_round_trip(const struct hk_plan *plan, void *ctx)
 	struct hk_plan *third = msccl_parse(text_again);
 	prove(third, false, text_again, &after);
 	CHECK_EQ(before.cost.messages, after.cost.messages);
-	hk_plan_destroy(third);
+	hk_plan_free(third);
 	free(text_again);
-	hk_plan_destroy(again);
+	hk_plan_free(again);
 	free(text);
 }
 
@@ -117,7 +117,7 @@ TEST(what_msccl_has_not)
 		CHECK(fclose(file) == 0);
 		CHECK_EQ(len, 0);
 		free(text);
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 }
 
@@ -155,7 +155,7 @@ static void check_proved(const char *text, bool inplace)
 	CHECK_EQ(info.inplace, inplace);
 	for (int i = 0; i <= (int)info.inplace; i++)
 		prove(plan, i, text, &report);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(one_buffer_allreduce)
@@ -375,7 +375,7 @@ TEST(memory_fails_everywhere)
 		status = hk_plan_parse(text, strlen(text), "NAME", &alloc, NULL, &again);
 	}
 	CHECK_EQ(status, HK_OK);
-	hk_plan_destroy(again);
-	hk_plan_destroy(plan);
+	hk_plan_free(again);
+	hk_plan_free(plan);
 	free(text);
 }

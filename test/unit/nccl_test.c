@@ -300,7 +300,7 @@ static struct hk_fabric *fabric_of(const char *spec)
 	struct hk_fabric *fabric = NULL;
 	struct hk_why why;
 
-	if (hk_fabric_open(spec, NULL, &why, &fabric) != HK_OK)
+	if (hk_fabric_create(spec, NULL, &why, &fabric) != HK_OK)
 		printf("%s: %s\n", spec, why.text);
 	CHECK(fabric != NULL);
 	return fabric;

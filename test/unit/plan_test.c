@@ -131,7 +131,7 @@ TEST(uneven_nodes)
 		CHECK_EQ(step.op, HK_OP_SEND);
 		CHECK_EQ(step.to.rank, leader);
 	}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 static void *resize_some(void *ctx, void *ptr, size_t size_old, size_t size_new)
@@ -167,7 +167,7 @@ TEST(uneven_nodes_without_memory)
 		CHECK(plan || why.text[0]);
 	}
 	CHECK_EQ(failed, 4); /* the plan and two tables, and then none */
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* Sizes that are all the same are a number of nodes. */
@@ -185,7 +185,7 @@ TEST(equal_node_sizes)
 	hk_plan_describe(plan, &info);
 	CHECK_EQ(info.nodes, 3);
 	CHECK(!info.node_sizes);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* A number that is no collective is refused, not looked up. */
@@ -209,8 +209,8 @@ TEST(names)
 
 	hk_plan_describe(plan, &info);
 	CHECK_STR(info.algo, "double-tree");
-	hk_plan_destroy(plan);
-	hk_plan_destroy(NULL);
+	hk_plan_free(plan);
+	hk_plan_free(NULL);
 	CHECK_EQ(hk_coll_parse("Reduce-ScatterV", &coll), HK_OK);
 	CHECK_EQ(coll, HK_COLL_REDUCESCATTER);
 	CHECK_EQ(hk_coll_parse("alltoallv", &coll), HK_OK);
@@ -262,7 +262,7 @@ TEST(lengths_share_a_vector_evenly)
 			CHECK_EQ(sum, count);
 			CHECK(most - least <= 1);
 		}
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 }
 
@@ -282,7 +282,7 @@ TEST(symbols_agree_at_both_ends)
 			CHECK_EQ(symbol, hk_plan_symbol(plan, d, HK_BUF_OUT, s));
 			CHECK_EQ(hk_plan_length(plan, &sizes, symbol), counts[s * 5 + d]);
 		}
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 /* Slots keep the order given; steps go by distance, on every rank. */
@@ -312,7 +312,7 @@ TEST(batch_order)
 	CHECK_EQ(hk_plan_symbol(plan, 2, HK_BUF_OUT, 1), 1);
 	CHECK_EQ(hk_plan_slots(plan, 0, HK_BUF_IN), 3);
 	CHECK_EQ(hk_plan_slots(plan, 2, HK_BUF_OUT), 3);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }
 
 TEST(spans)
@@ -362,7 +362,7 @@ TEST(steps_of_the_largest_plans)
 			CHECK(step.from.rank == HK_NONE || step.from.rank < n);
 			steps++;
 		}
-		hk_plan_destroy(plan);
+		hk_plan_free(plan);
 	}
 	printf("%" PRIu64 " steps\n", steps);
 	CHECK(steps > 500000);

@@ -48,5 +48,5 @@ TEST(one_plan_for_all_threads)
 		CHECK_EQ(pthread_create(&threads[i], NULL, share_plan, plan), 0);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 }

@@ -171,7 +171,7 @@ enum hk_status hk__gpu_table(const struct gpu_choosing *choosing, const struct h
 		status = hk_plan_create(ask->coll, choosing->n, &opts, why, &plan);
 		if (status == HK_OK) {
 			status = table_add(choosing, ask, plan, i, why, &table);
-			hk_plan_destroy(plan);
+			hk_plan_free(plan);
 		} else if (!ask->algo && status == HK_EINVAL) {
 			status = HK_OK; /* not for so many ranks */
 		}

@@ -43,7 +43,7 @@ void hk__gpu_forget(struct hk__gpu *gpu)
 	for (size_t i = 0; i < gpu->plans.count; i++) {
 		struct device_plan *plan = ((struct device_plan **)gpu->plans.items)[i];
 
-		hk_plan_destroy(plan->plan);
+		hk_plan_free(plan->plan);
 		hk__mem_free(gpu->alloc, plan, 1, sizeof(*plan));
 	}
 	hk__gpu_choices_free(gpu);
@@ -64,7 +64,7 @@ static enum hk_status plan_add(struct hk__gpu *gpu, const struct hk__gpu_plan *w
 	enum hk_status status = hk_plan_create(what->coll, gpu->spec.n, &opts, why, &plan->plan);
 	struct device_plan **place = status == HK_OK ? hk__array_push(&gpu->plans) : NULL;
 	if (!place) {
-		hk_plan_destroy(plan->plan);
+		hk_plan_free(plan->plan);
 		hk__mem_free(gpu->alloc, plan, 1, sizeof(*plan));
 		return status == HK_OK ? hk__why(why, HK_ENOMEM, "no memory for a plan") : status;
 	}

@@ -494,7 +494,7 @@ enum hk_status hk_plan_parse(const char *text, size_t len, const char *name,
 	status = plan_read_tree(&reader, root);
 	json_decref(root);
 	if (status != HK_OK) {
-		hk_plan_destroy(reader.plan);
+		hk_plan_free(reader.plan);
 		return status;
 	}
 	*plan_out = reader.plan;

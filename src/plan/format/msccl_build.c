@@ -446,6 +446,6 @@ enum hk_status hk__msccl_build(const struct hk__msccl_file *file, struct hk_plan
 	if (status == HK_OK)
 		*plan_out = builder.plan;
 	else
-		hk_plan_destroy(builder.plan);
+		hk_plan_free(builder.plan);
 	return status;
 }

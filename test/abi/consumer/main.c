@@ -20,6 +20,6 @@ int main(void)
 		printf("%u steps\n", (unsigned)hk_plan_steps(plan, 0, 0));
 	else
 		fprintf(stderr, "%s: %s\n", hk_status_name(status), report.why.text);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return status == HK_OK ? 0 : 1;
 }
