@@ -43,7 +43,7 @@ bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_ou
 
 bool cli_is_rooted(enum hk_coll coll)
 {
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 
 	return hk_algo_find(coll, NULL, &info) == HK_OK && info.rooted;
 }

@@ -196,11 +196,11 @@ enum hk_status bench_rank_measure(struct bench_rank *rank, const struct bench_ca
 static enum hk_status row_algo(struct bench_rank *rank, struct bench_row *row, bool *inplace_out)
 {
 	const struct bench_spec *spec = rank->spec;
-	struct hk_algo_info algo;
-	struct hk_choice choice;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
+	struct hk_choice choice = { .size = sizeof(choice) };
 
 	if (spec->plan) {
-		struct hk_plan_info info;
+		struct hk_plan_info info = { .size = sizeof(info) };
 
 		hk_plan_describe(spec->plan, &info);
 		row->algo = info.algo;
@@ -265,7 +265,7 @@ static enum hk_status report_begin(struct bench_rank *rank, struct bench_report 
 	const struct bench_spec *spec = rank->spec;
 	struct bench_seat own = { .pid = (uint32_t)getpid(), .core = rank->core };
 	struct bench_seat *seats = calloc(spec->n, sizeof(*seats));
-	struct hk_choice choice;
+	struct hk_choice choice = { .size = sizeof(choice) };
 
 	if (!seats)
 		return HK_ENOMEM;

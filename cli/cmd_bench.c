@@ -95,7 +95,7 @@ static int spec_take_types(struct bench_spec *spec, const struct cli_args *args)
 static int spec_take_plan(struct bench_spec *spec, const struct cli_args *args)
 {
 	struct hk_why why = { "" };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	if (args->algo)
 		return cli_wrong("bench", "choose one of --algo and --plan");
@@ -115,7 +115,7 @@ static int spec_take_plan(struct bench_spec *spec, const struct cli_args *args)
 
 static int spec_take_coll(struct bench_spec *spec, const struct cli_args *args)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	spec->all = args->what && strcasecmp(args->what, "all") == 0;
 	if (args->what && !spec->all && !cli_parse_coll("bench", args->what, &spec->coll))
@@ -189,8 +189,8 @@ static int spec_init(struct bench_spec *spec, const struct cli_args *args)
 static int spec_check_plan(const struct bench_spec *spec, struct hk_why *why)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
-	struct hk_plan_info info;
+	struct hk_check_report report = { .size = sizeof(report) };
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(spec->plan, &info);
 	if (info.nranks != spec->n || info.root != spec->root) {

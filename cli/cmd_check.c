@@ -216,7 +216,7 @@ static void check_note(struct check_run *run, const struct check_case *at, bool 
 static bool check_prove(struct check_run *run, const struct check_case *at,
 			const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	run->now = info;
@@ -225,7 +225,7 @@ static bool check_prove(struct check_run *run, const struct check_case *at,
 	run->row.inplace &= info.inplace;
 	for (int inplace = 0; inplace <= (int)info.inplace; inplace++) {
 		struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-		struct hk_check_report report;
+		struct hk_check_report report = { .size = sizeof(report) };
 
 		opts.inplace = inplace;
 		opts.progress = check_progress;
@@ -283,7 +283,7 @@ static bool check_case(struct check_run *run, const struct check_case *at)
 static uint32_t check_typical_nodes(const struct hk_algo_info *algo, uint32_t n)
 {
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_plan *plan;
 
 	opts.algo = algo->name;
@@ -386,14 +386,14 @@ static bool check_wanted(const struct check_run *run, const struct hk_algo_info 
 		return false;
 	if (args->npairs && info->coll != HK_COLL_SENDRECV)
 		return false;
-	struct hk_algo_info named;
+	struct hk_algo_info named = { .size = sizeof(named) };
 	return !args->algo || (hk_algo_find(info->coll, args->algo, &named) == HK_OK &&
 			       strcmp(named.name, info->name) == 0);
 }
 
 static bool check_algorithms(struct check_run *run)
 {
-	struct check_case at = { .n = 0 };
+	struct check_case at = { .algo.size = sizeof(at.algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &at.algo); i++) {
 		if (!check_wanted(run, &at.algo))
@@ -414,8 +414,8 @@ static bool check_algorithms(struct check_run *run)
 
 static bool check_file(struct check_run *run, const struct hk_plan *plan)
 {
-	struct check_case at = { .typical = true };
-	struct hk_plan_info info;
+	struct check_case at = { .algo.size = sizeof(at.algo), .typical = true };
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	at.algo.name = info.algo;
@@ -488,7 +488,7 @@ static int check_say_none(const struct check_run *run)
 {
 	const struct cli_args *args = run->args;
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 	struct hk_why why = { "" };
 	struct hk_plan *plan;
 

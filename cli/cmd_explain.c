@@ -146,6 +146,7 @@ static int explain_open(struct explain *explain)
 
 	if (hk_fabric_create(spec ? spec : "here", NULL, &why, &explain->fabric) != HK_OK)
 		return cli_wrong("explain", "%s", why.text);
+	explain->info.size = sizeof(explain->info);
 	hk_fabric_describe(explain->fabric, &explain->info);
 	if (!explain->has_ranks)
 		explain->what.ranks = explain->info.ranks;
@@ -381,6 +382,7 @@ static int explain_run(struct explain *explain)
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
 	opts.calls = explain->what.ranks <= CLI_MEASURE_RANKS_MAX ? CLI_CALLS : 1;
 	opts.messages_max = explain->what.all ? 0 : EXPLAIN_STEPS_MAX;
+	explain->candidates[0].size = sizeof(explain->candidates[0]);
 	if (hk_sim_candidates(explain->fabric, &explain->what, &opts, &why, explain->candidates,
 			      &explain->count) != HK_OK)
 		status = cli_wrong("explain", "%s", why.text);

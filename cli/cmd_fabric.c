@@ -35,7 +35,7 @@ struct fabric_args {
 
 static int fabric_list(const struct fabric_args *args)
 {
-	struct hk_fabric_name name;
+	struct hk_fabric_name name = { .size = sizeof(name) };
 
 	if (args->json)
 		fputs("{\"fabrics\": [", stdout);
@@ -43,7 +43,7 @@ static int fabric_list(const struct fabric_args *args)
 		printf("%-16s%-24s%s\n", "name", "size", "what");
 	for (uint32_t i = 0; hk_fabric_name_get(i, &name); i++) {
 		if (!args->json) {
-			printf("%-16s%-24s%s\n", name.name, name.size, name.about);
+			printf("%-16s%-24s%s\n", name.name, name.scale, name.about);
 			if (*name.options)
 				printf("%-16s%s\n", "", name.options);
 			continue;
@@ -51,7 +51,7 @@ static int fabric_list(const struct fabric_args *args)
 		printf("%s\n  {\"name\": ", i ? "," : "");
 		cli_json_string(stdout, name.name);
 		fputs(", \"size\": ", stdout);
-		cli_json_string(stdout, name.size);
+		cli_json_string(stdout, name.scale);
 		fputs(", \"options\": ", stdout);
 		cli_json_string(stdout, name.options);
 		fputs(", \"about\": ", stdout);
@@ -69,8 +69,8 @@ static int fabric_list(const struct fabric_args *args)
 
 static void fabric_json(const struct hk_fabric *fabric, bool constants)
 {
-	struct hk_fabric_info info;
-	struct hk_fabric_constant constant;
+	struct hk_fabric_info info = { .size = sizeof(info) };
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 
 	hk_fabric_describe(fabric, &info);
 	fputs("{\"name\": ", stdout);
@@ -95,7 +95,7 @@ static void fabric_json(const struct hk_fabric *fabric, bool constants)
 
 static void fabric_constants(const struct hk_fabric *fabric)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 	int wide = 8;
 
 	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++)
@@ -185,7 +185,7 @@ static int fabric_check(const struct fabric_args *args)
 {
 	struct hk_why why = { "" };
 	struct hk_fabric *fabric;
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 	char path[1024];
 
 	/* Here a plain word is a file, too. */

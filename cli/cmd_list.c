@@ -51,7 +51,7 @@ static void list_json(const struct hk_algo_info *info, bool first)
 
 static int list_main(struct cli_args *args)
 {
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 	enum hk_coll only = HK_COLL_COUNT, last = HK_COLL_COUNT;
 	bool first = true;
 

@@ -28,7 +28,7 @@ static void plan_print_costs(const struct cli_args *args, const struct hk_plan *
 
 	printf("\nchunks     sent  received   reduced    copied   scratch\n");
 	for (uint32_t r = first; r < end && !ferror(stdout); r++) {
-		struct hk_rank_cost cost;
+		struct hk_rank_cost cost = { .size = sizeof(cost) };
 
 		hk_check_rank_cost(plan, r, &cost);
 		printf("rank %-4u %5llu %9llu %9llu %9llu %9u\n", r, (unsigned long long)cost.sent,

@@ -137,7 +137,7 @@ static int probe_fit(struct probe *probe, uint32_t n, const uint32_t *devices, c
 	struct hk_sim_sample samples[CELLS_MAX] = { 0 };
 	struct hk_sim_fit_what what = { .device = device, .wire = wire };
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
-	struct hk_sim_fit_result found;
+	struct hk_sim_fit_result found = { .size = sizeof(found) };
 	struct hk_why why = { "" };
 	enum hk_status status = HK_OK;
 	size_t count = 0;
@@ -220,7 +220,7 @@ static bool probe_change(struct probe *probe, const char *change)
  */
 static bool probe_unlimited(struct probe *probe, bool unlimited)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 	char change[64];
 
 	for (uint32_t i = 0; unlimited && hk_fabric_constant(probe->fabric, i, &constant); i++)

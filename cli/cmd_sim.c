@@ -118,7 +118,7 @@ static int run_take_ranks(struct sim_run *run, const struct hk_plan *plan)
 
 	run->n = args->has_ranks ? args->ranks.from : run->info.ranks;
 	if (plan) {
-		struct hk_plan_info info;
+		struct hk_plan_info info = { .size = sizeof(info) };
 
 		hk_plan_describe(plan, &info);
 		if (args->has_ranks && run->n != info.nranks)
@@ -139,9 +139,9 @@ static int run_take_ranks(struct sim_run *run, const struct hk_plan *plan)
 
 static int plan_open(const struct cli_args *args, struct hk_plan **plan_out)
 {
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	struct hk_why why = { "" };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_plan *plan;
 	enum hk_coll coll;
 
@@ -169,7 +169,7 @@ static int run_make_jobs(struct sim_run *run, struct hk_plan *plan)
 	const struct cli_args *args = run->args;
 	const struct cli_sim_args *sim = &args->sim;
 	struct sim_job *first = &run->jobs[0];
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	run->njobs = 1;
 	if (plan) {
@@ -261,7 +261,7 @@ static int run_rows(struct sim_run *run)
 static int run_all(struct sim_run *run, struct hk_plan **plan)
 {
 	const struct cli_args *args = run->args;
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_why why = { "" };
 	int status = CLI_DONE;
 
@@ -285,6 +285,7 @@ static int run_all(struct sim_run *run, struct hk_plan **plan)
 		status = cli_wrong("sim", "%s", why.text);
 	if (status != CLI_DONE)
 		return status;
+	run->info.size = sizeof(run->info);
 	hk_fabric_describe(run->fabric, &run->info);
 	status = run_take_ranks(run, *plan);
 	if (status == CLI_DONE) {

@@ -67,7 +67,7 @@ static void show_progress(const struct measure_job *job, size_t done)
 static enum hk_status cell_choose(struct bench_rank *rank, struct measure_cell *cell,
 				  const struct bench_case *c)
 {
-	struct hk_choice choice;
+	struct hk_choice choice = { .size = sizeof(choice) };
 	enum hk_status status =
 		hk_group_choice(rank->group, cell->coll, c->count, rank->spec->type, &choice);
 

@@ -86,7 +86,7 @@ static bool candidates_none(const struct sim_run *run, const struct sim_job *job
 bool sim_candidates_make(struct sim_run *run, struct sim_job *job, bool first)
 {
 	const struct cli_args *args = run->args;
-	struct hk_algo_info algo, named;
+	struct hk_algo_info algo = { .size = sizeof(algo) }, named = { .size = sizeof(named) };
 	struct hk_why why = { "" };
 	bool by_name = first && args->algo;
 
@@ -185,6 +185,7 @@ enum hk_status sim_run_plan(struct sim_run *run, const struct hk_fabric *fabric,
 	}
 	struct hk_sim_opts opts = opts_make(&on);
 	run->now_bytes = bytes;
+	result_out->size = sizeof(*result_out);
 	return hk_sim_run(fabric, jobs, run->njobs, &opts, why, result_out);
 }
 
@@ -239,6 +240,7 @@ static int job_choose(struct sim_run *run, struct sim_job *job, const struct hk_
 	opts.messages_max = STEPS_MAX;
 	run->now = "choosing";
 	run->now_bytes = (uint64_t)bytes;
+	found[0].size = sizeof(found[0]);
 	enum hk_status status = hk_sim_candidates(fabric, &what, &opts, &why, found, &count);
 	sim_progress_end(run);
 	if (status != HK_OK)
@@ -251,7 +253,7 @@ int sim_choose(struct sim_run *run, const struct hk_fabric *fabric, uint64_t byt
 	       struct sim_row *row_out)
 {
 	struct sim_job *job = &run->jobs[0];
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 	int chosen = job_choose(run, job, fabric, (double)bytes);
 
@@ -282,7 +284,7 @@ int sim_as_nccl(struct sim_run *run, const struct hk_fabric *fabric, uint64_t by
 	struct hk_sim_nccl_call call = {
 		.coll = run->jobs[0].coll, .n = run->n, .bytes = (double)bytes, .type = HK_TYPE_FP32
 	};
-	struct hk_sim_nccl_result nccl;
+	struct hk_sim_nccl_result nccl = { .size = sizeof(nccl) };
 	struct hk_why why = { "" };
 
 	if (hk_sim_nccl(fabric, &call, &why, &nccl) != HK_OK)

@@ -228,7 +228,7 @@ static void effects_print_json(const struct effect *effects, uint32_t count)
 /* Every speed and every time, but those that are nothing. */
 static uint32_t effects_list(const struct hk_fabric *fabric, struct effect *effects, uint32_t room)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; count < room && hk_fabric_constant(fabric, i, &constant); i++) {

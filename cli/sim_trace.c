@@ -113,7 +113,7 @@ static int trace_write(struct sim_run *run, const struct sim_row *row, const cha
 {
 	struct trace trace = { .run = run, .named = calloc(run->n / 8 + 1, 1) };
 	struct sim_events events = { on_event, &trace };
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 
 	if (!trace.named)
@@ -152,7 +152,7 @@ static int file_close(FILE *file, const char *path)
 /* The fabric's first time for a byte whose name says so, or 0. */
 static double byte_ns(const struct hk_fabric *fabric, const char *word)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 
 	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++)
 		if (strcmp(constant.unit, "ns/B") == 0 && strstr(constant.name, word))
@@ -164,7 +164,7 @@ static double byte_ns(const struct hk_fabric *fabric, const char *word)
 static uint32_t row_slices(const struct sim_run *run, const struct sim_row *row)
 {
 	uint64_t slice = run->args->sim.slice;
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(row->plan, &info);
 	uint64_t parts = info.parts > 1 ? info.parts : hk_plan_counts(row->plan) ? info.nranks : 1;

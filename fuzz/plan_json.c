@@ -34,7 +34,7 @@ static void fuzz_refused(enum hk_status status, const struct hk_why *why)
 /* Steps and slots, or more than is worth the time. */
 static bool fuzz_is_small(const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	uint64_t nsteps = 0, nslots = 0;
 
 	hk_plan_describe(plan, &info);
@@ -97,7 +97,7 @@ static void fuzz_show(const struct hk_plan *plan)
 static void fuzz_check(const struct hk_plan *plan, bool inplace)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	opts.inplace = inplace;
 	enum hk_status status = hk_check(plan, &opts, &report);
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	if (fuzz_is_small(plan)) {
-		struct hk_plan_info info;
+		struct hk_plan_info info = { .size = sizeof(info) };
 
 		hk_plan_describe(plan, &info);
 		fuzz_round_trip(plan);

@@ -34,7 +34,7 @@ static void fuzz_refused(enum hk_status status, const struct hk_why *why)
 /* Steps, and slots, or more than is worth the time. */
 static bool fuzz_is_small(const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	uint64_t nsteps = 0, nslots = 0;
 
 	hk_plan_describe(plan, &info);
@@ -50,7 +50,7 @@ static bool fuzz_is_small(const struct hk_plan *plan)
 static enum hk_status fuzz_check(const struct hk_plan *plan, uint64_t *messages_out)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	enum hk_status status = hk_check(plan, &opts, &report);
 
 	fuzz_assert(status == HK_OK || status == HK_EREFUSED || status == HK_ELIMIT ||

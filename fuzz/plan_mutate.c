@@ -52,7 +52,7 @@ static void fuzz_assert(bool holds, const char *what)
 static struct hk_plan *fuzz_create(struct choices *choices)
 {
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 	struct hk_plan *plan, *copy;
 	uint32_t count = 0;
 
@@ -209,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct choices choices = { data, size };
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	struct hk_plan *plan = fuzz_create(&choices);
 
 	if (!plan)

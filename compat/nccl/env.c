@@ -41,7 +41,7 @@ static const char *const algo_names[][4] = {
 
 static bool algo_set(enum hk_coll coll, const char *word, size_t len)
 {
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 
 	for (size_t i = 0; i < sizeof(algo_names) / sizeof(algo_names[0]); i++) {
 		if (strlen(algo_names[i][0]) != len ||

@@ -10,7 +10,7 @@ static ncclResult_t fabric_of(int nranks, struct hk_fabric **fabric_out)
 	const char *spec = getenv("HOCKET_FABRIC"); /* NOLINT(concurrency-mt-unsafe) */
 	uint32_t n = (uint32_t)nranks;
 	struct hk_fabric *fabric = NULL, *hosts = NULL;
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 	struct hk_why why = { "" };
 	enum hk_status status = spec && *spec ? hk_fabric_create(spec, NULL, &why, &fabric)
 					      : hk_fabric_discover(NULL, &why, &fabric);

@@ -64,6 +64,7 @@ struct hk_check_cost {
 };
 
 struct hk_check_report {
+	size_t size;		/* sizeof(struct hk_check_report), set by the caller */
 	bool proved;
 	enum hk_refusal refusal;
 	uint32_t invariant;	/* that does not hold: 2 for I2; 0 if proved */
@@ -91,6 +92,7 @@ HK_API HK_NODISCARD enum hk_status hk_check(const struct hk_plan *plan,
  * reduces and copies, and its scratch slots. Works at any scale.
  */
 struct hk_rank_cost {
+	size_t size;		/* sizeof(struct hk_rank_cost), set by the caller */
 	uint64_t steps;
 	uint64_t sent;
 	uint64_t received;

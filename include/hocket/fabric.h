@@ -63,6 +63,7 @@ HK_API HK_NODISCARD enum hk_status hk_fabric_hosts(const struct hk_fabric *like,
 HK_API void hk_fabric_free(struct hk_fabric *fabric);
 
 struct hk_fabric_info {
+	size_t size;		/* sizeof(struct hk_fabric_info), set by the caller */
 	const char *name;	/* borrowed from the fabric */
 	const char *about;	/* one line */
 	uint32_t ranks;		/* devices */
@@ -75,6 +76,7 @@ HK_API void hk_fabric_describe(const struct hk_fabric *fabric, struct hk_fabric_
 /* ---- constants ---- */
 
 struct hk_fabric_constant {
+	size_t size;		/* sizeof(struct hk_fabric_constant), set by the caller */
 	const char *name;	/* "nic.bw" */
 	double value;		/* in its unit */
 	const char *unit;	/* "GB/s" (1e9), "ns", "ns/B", "" */
@@ -102,8 +104,9 @@ HK_API HK_NODISCARD enum hk_status hk_fabric_print_file(const struct hk_fabric *
 
 /* The i-th name that hk_fabric_create() knows; false past the last. */
 struct hk_fabric_name {
+	size_t size;		/* sizeof(struct hk_fabric_name), set by the caller */
 	const char *name;	/* "dgx-h100" */
-	const char *size;	/* "nodes", "racks", "XxYxZ": what follows the colon */
+	const char *scale;	/* "nodes", "racks", "XxYxZ": what follows the colon */
 	const char *options;	/* "net=infiniband|ethernet", or "" */
 	const char *about;	/* one line */
 };

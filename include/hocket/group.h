@@ -297,6 +297,7 @@ HK_API void hk_mem_free(struct hk_group *group, void *mem);	/* accepts NULL */
 /* ---- what the group would do ---- */
 
 struct hk_choice {
+	size_t size;		/* sizeof(struct hk_choice), set by the caller */
 	const char *algo;	/* borrowed from the library */
 	const char *net;	/* "shm", "tcp" or "shm+tcp" */
 };

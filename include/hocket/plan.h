@@ -135,6 +135,7 @@ HK_API void hk_plan_free(struct hk_plan *plan);
 
 /* What a plan is, in one struct; what it points to is borrowed from the plan. */
 struct hk_plan_info {
+	size_t size;		/* sizeof(struct hk_plan_info), set by the caller */
 	enum hk_coll coll;
 	const char *algo;
 	uint32_t nranks;
@@ -206,6 +207,7 @@ HK_API const char *hk_buf_name(enum hk_buf buf);
  * blocks are equal (sendrecv: one message).
  */
 struct hk_algo_info {
+	size_t size;		/* sizeof(struct hk_algo_info), set by the caller */
 	enum hk_coll coll;
 	const char *name;
 	const char *alias;	/* another name, or NULL */

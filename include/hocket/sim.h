@@ -75,6 +75,7 @@ struct hk_sim_opts {
 			   0, NULL, 0, 0 }
 
 struct hk_sim_result {
+	size_t size;		/* sizeof(struct hk_sim_result), set by the caller */
 	double time_ns;		/* until the last rank of the last job is done; the mean of samples */
 	double p95_ns;		/* of samples; time_ns where nothing is random */
 	double bound_ns;	/* no plan of this collective can be faster here: the larger of */
@@ -114,6 +115,7 @@ struct hk_sim_choice {
 };
 
 struct hk_sim_candidate {
+	size_t size;		/* sizeof(struct hk_sim_candidate), set by the caller */
 	const char *algo;
 	double estimate_ns;	/* by the formulas on its card */
 	double steps, sent, reduced; /* of its card: messages in a row, and times the size */
@@ -125,7 +127,7 @@ struct hk_sim_candidate {
  * Every algorithm that fits, the fastest first, by its simulated time or, where
  * that was not worth while (or more than opts->messages_max), by its estimate. An
  * algorithm of two levels is not first where a flat one takes 1 % longer at most.
- * candidates_out has HK_SIM_CANDIDATES_MAX rows.
+ * candidates_out has HK_SIM_CANDIDATES_MAX rows; the size of the first is that of all.
  */
 HK_API HK_NODISCARD enum hk_status
 hk_sim_candidates(const struct hk_fabric *fabric, const struct hk_sim_choice *what,
@@ -149,6 +151,7 @@ struct hk_sim_fit_what {
 };
 
 struct hk_sim_fit_result {
+	size_t size;		/* sizeof(struct hk_sim_fit_result), set by the caller */
 	uint32_t constants;	/* that were moved */
 	double median_error;	/* of the samples, afterwards: |predicted / measured - 1| */
 	double p90_error;
@@ -175,6 +178,7 @@ struct hk_sim_nccl_call {
 };
 
 struct hk_sim_nccl_result {
+	size_t size;		/* sizeof(struct hk_sim_nccl_result), set by the caller */
 	double time_ns;
 	double bound_ns;	/* bytes that must leave or enter a rank or node, at full speed */
 	double nccl_ns;		/* what NCCL's own model expects; NaN where it has none */

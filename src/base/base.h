@@ -77,6 +77,11 @@ void hk__log(const char *fmt, ...) HK_PRINTF(1, 2);
  * zero; unknown ones must be zero. HK_EINVAL otherwise, or where size is 0.
  */
 enum hk_status hk__opts_copy(void *to, size_t size, const void *from);
+/*
+ * Fills a caller's result struct of another version: what it does not know is left
+ * out, what this library does not know becomes zero. HK_EINVAL: its size was not set.
+ */
+enum hk_status hk__result_copy(void *to, const void *from, size_t size);
 
 /* ---- memory ---- */
 

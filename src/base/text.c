@@ -66,6 +66,12 @@ bool hk__name_equal(const char *a, const char *b)
 	return x == y;
 }
 
+/* A size that was never set is not a reason to touch all of the stack. */
+static bool size_is_set(size_t given)
+{
+	return given >= sizeof(given) && given <= 4096;
+}
+
 enum hk_status hk__opts_copy(void *to, size_t size, const void *from)
 {
 	size_t given;
@@ -75,13 +81,26 @@ enum hk_status hk__opts_copy(void *to, size_t size, const void *from)
 	if (!from)
 		return HK_OK;
 	memcpy(&given, from, sizeof(given));
-	/* A size that was never set is not a reason to read all of the stack. */
-	if (given < sizeof(given) || given > 4096)
+	if (!size_is_set(given))
 		return HK_EINVAL;
 	for (size_t i = size; i < given; i++)
 		if (((const char *)from)[i])
 			return HK_EINVAL;
 	memcpy(to, from, given < size ? given : size);
 	memcpy(to, &size, sizeof(size));
+	return HK_OK;
+}
+
+enum hk_status hk__result_copy(void *to, const void *from, size_t size)
+{
+	size_t given;
+
+	memcpy(&given, to, sizeof(given));
+	if (!size_is_set(given))
+		return HK_EINVAL;
+	memcpy(to, from, given < size ? given : size);
+	if (given > size)
+		memset((char *)to + size, 0, given - size);
+	memcpy(to, &given, sizeof(given));
 	return HK_OK;
 }

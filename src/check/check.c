@@ -208,7 +208,8 @@ static void proof_report_cost(struct proof *proof)
 
 void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank, struct hk_rank_cost *cost_out)
 {
-	struct hk_rank_cost cost = { .scratch = hk_plan_slots(plan, rank, HK_BUF_SCRATCH) };
+	struct hk_rank_cost cost = { .size = sizeof(cost),
+				     .scratch = hk_plan_slots(plan, rank, HK_BUF_SCRATCH) };
 
 	for (uint32_t l = 0; l < hk_plan_lanes(plan, rank); l++) {
 		for (uint32_t i = 0; i < hk_plan_steps(plan, rank, l); i++) {
@@ -222,7 +223,8 @@ void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank, struct hk_ran
 			cost.copied += step.op == HK_OP_COPY ? step.count : 0;
 		}
 	}
-	*cost_out = cost;
+	enum hk_status status = hk__result_copy(cost_out, &cost, sizeof(cost));
+	hk_assert(status == HK_OK); /* the caller set its size */
 }
 
 /* ---- the proof ---- */
@@ -231,14 +233,21 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 			struct hk_check_report *report_out)
 {
 	struct hk_check_opts opts;
-	struct hk_check_report report = { .rank = HK_NONE, .lane = HK_NONE, .step = HK_NONE };
+	struct hk_check_report report = {
+		.size = sizeof(report), .rank = HK_NONE, .lane = HK_NONE, .step = HK_NONE
+	};
 
-	*report_out = report;
-	if (hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
-		return hk__why(&report_out->why, HK_EINVAL, "options of an unknown version");
-	if (opts.inplace && !hk__coll_inplace(plan->coll))
-		return hk__why(&report_out->why, HK_EINVAL, "%s has no in-place form",
-			       hk_coll_name(plan->coll));
+	if (hk__opts_copy(&opts, sizeof(opts), given) != HK_OK) {
+		hk__why(&report.why, HK_EINVAL, "options of an unknown version");
+		(void)hk__result_copy(report_out, &report, sizeof(report));
+		return HK_EINVAL;
+	}
+	if (opts.inplace && !hk__coll_inplace(plan->coll)) {
+		hk__why(&report.why, HK_EINVAL, "%s has no in-place form",
+			hk_coll_name(plan->coll));
+		(void)hk__result_copy(report_out, &report, sizeof(report));
+		return HK_EINVAL;
+	}
 	struct proof proof = { .plan = plan,
 			       .alloc = opts.alloc ? opts.alloc : &hk__alloc_default,
 			       .inplace = opts.inplace,
@@ -261,6 +270,6 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 			"the plan has more slots or steps than a proof can take; check it with "
 			"fewer ranks");
 	proof_fini(&proof);
-	*report_out = report;
-	return status;
+	enum hk_status copied = hk__result_copy(report_out, &report, sizeof(report));
+	return copied == HK_OK ? status : copied;
 }

@@ -673,7 +673,7 @@ enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out)
 
 const char *hk__program_algo(const struct hk__program *program)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(program->spec.plan, &info);
 	return info.algo;

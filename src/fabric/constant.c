@@ -332,12 +332,14 @@ bool hk_fabric_constant(const struct hk_fabric *fabric, uint32_t i,
 	if (i >= fabric->constants.count)
 		return false;
 	const struct hk__constant *constant = hk__array_at(&fabric->constants, i);
-	*constant_out = (struct hk_fabric_constant){
+	struct hk_fabric_constant full = {
 		.name = constant->name,
 		.value = hk__constant_value(fabric, constant),
 		.unit = constant->unit,
 		.source = constant->source,
 	};
+	enum hk_status status = hk__result_copy(constant_out, &full, sizeof(full));
+	hk_assert(status == HK_OK); /* the caller set its size */
 	return true;
 }
 

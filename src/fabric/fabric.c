@@ -361,7 +361,7 @@ void hk__fabric_place(const struct hk_fabric *fabric, uint32_t rank, uint32_t *n
 
 void hk_fabric_describe(const struct hk_fabric *fabric, struct hk_fabric_info *info_out)
 {
-	*info_out = (struct hk_fabric_info){
+	struct hk_fabric_info full = {
 		.name = fabric->name,
 		.about = fabric->about,
 		.ranks = fabric->ranks,
@@ -370,14 +370,16 @@ void hk_fabric_describe(const struct hk_fabric *fabric, struct hk_fabric_info *i
 		.links = fabric->links,
 	};
 	for (uint32_t i = 1; i < fabric->nnode_kinds; i++)
-		if (fabric->node_kinds[i].ranks != info_out->node_ranks)
-			info_out->node_ranks = 0;
+		if (fabric->node_kinds[i].ranks != full.node_ranks)
+			full.node_ranks = 0;
+	enum hk_status status = hk__result_copy(info_out, &full, sizeof(full));
+	hk_assert(status == HK_OK); /* the caller set its size */
 }
 
 /* ---- opening one ---- */
 
 enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc, struct hk_why *why,
-			      struct hk_fabric **fabric_out)
+				struct hk_fabric **fabric_out)
 {
 	size_t len = strlen(spec);
 

@@ -19,12 +19,14 @@ bool hk_fabric_name_get(uint32_t i, struct hk_fabric_name *name_out)
 {
 	if (i >= SYSTEMS)
 		return false;
-	*name_out = (struct hk_fabric_name){
+	struct hk_fabric_name full = {
 		.name = systems[i]->name,
-		.size = systems[i]->size,
+		.scale = systems[i]->size,
 		.options = systems[i]->options,
 		.about = systems[i]->about,
 	};
+	enum hk_status status = hk__result_copy(name_out, &full, sizeof(full));
+	hk_assert(status == HK_OK); /* the caller set its size */
 	return true;
 }
 

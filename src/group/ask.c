@@ -160,7 +160,7 @@ static enum hk_status algo_try(struct hk_group *group, const struct hk_request *
 static enum hk_status request_take_plan(struct hk_group *group, struct hk_request *request,
 					const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	request->plan = plan;
 	hk_plan_describe(plan, &info);
@@ -183,7 +183,7 @@ static enum hk_status algo_named(struct hk_group *group, const struct hk_request
 				 const char *name, const char **algo_out)
 {
 	struct hk__named *named = &group->named[request->coll];
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	*algo_out = named->algo;
 	if (named->algo && strcmp(named->given, name) == 0)

@@ -48,7 +48,7 @@ static enum hk_status plan_prove(struct hk_group *group, const struct hk_plan *p
 				 struct hk_why *why)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	opts.inplace = inplace;
 	opts.alloc = group->alloc;
@@ -112,7 +112,7 @@ static struct hk_why *group_net_why(struct hk_group *group)
 static enum hk_status bound_make_plan(struct hk_group *group, struct hk__bound *bound)
 {
 	struct hk_plan_opts opts;
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	struct hk_why why;
 
 	if (bound->given)
@@ -194,7 +194,7 @@ static enum hk_status group_choose(struct hk_group *group, enum hk_coll coll, ui
 	const char **chosen = &group->chosen[coll][class];
 
 	if (!*chosen) {
-		struct hk_algo_info algo;
+		struct hk_algo_info algo = { .size = sizeof(algo) };
 		enum hk_status status = hk__group_select(group, coll, class_bytes(class), &algo);
 
 		if (status != HK_OK)
@@ -236,7 +236,7 @@ enum hk_status hk__group_bind_agree(struct hk_group *group, enum hk__stage stage
 	uint32_t *known = agree ? &group->agree_bound : &group->report_bound, index;
 
 	if (!*known) {
-		struct hk_algo_info algo;
+		struct hk_algo_info algo = { .size = sizeof(algo) };
 
 		enum hk_status status = hk__group_select(group, like.coll, 64, &algo);
 		if (status == HK_OK) {
@@ -264,9 +264,14 @@ enum hk_status hk_group_choice(struct hk_group *group, enum hk_coll coll, uint64
 	hk__world_lock(group->world); /* a progress thread chooses too */
 	const char *algo;
 	enum hk_status status = group_choose(group, coll, hk__request_class(&request), &algo);
-	if (status == HK_OK)
-		*choice_out = (struct hk_choice){ algo, hk__net_name(group->world->net) };
 	hk__world_unlock(group->world);
+	if (status == HK_OK) {
+		struct hk_choice full = { .algo = algo, .net = hk__net_name(group->world->net) };
+
+		if (hk__result_copy(choice_out, &full, sizeof(full)) != HK_OK)
+			return hk__group_refuse(group, HK_EINVAL,
+						"the size of a struct hk_choice was not set");
+	}
 	return status == HK_OK
 		       ? HK_OK
 		       : hk__group_refuse(group, status, "no memory to choose an algorithm");

@@ -18,7 +18,7 @@ static bool name_find(const char *const *names, unsigned count, const char *name
 /* A constant by name, or what the fabric says where it has none of that name. */
 static double constant_of(const struct hk_fabric *fabric, const char *name, double other)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 
 	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++)
 		if (strcmp(constant.name, name) == 0)
@@ -48,7 +48,7 @@ static uint32_t version_of(const char *text)
 static enum hk_status nodes_of(const struct hk_fabric *fabric, uint32_t n, struct hk_why *why,
 			       struct hk__nccl_system *system)
 {
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 
 	hk_fabric_describe(fabric, &info);
 	if (n < 2 || n > info.ranks)
@@ -93,7 +93,7 @@ enum hk_status hk__nccl_system_of(const struct hk_fabric *fabric, uint32_t n, st
 	system.arch = (enum hk__nccl_arch)arch;
 	system.net = (enum hk__nccl_net)net;
 	/* Without a switch a GPU has a link to each of the others. */
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 	hk_fabric_describe(fabric, &info);
 	double links = gpu->nvswitch ? 1 : info.node_ranks - 1;
 	system.nvlink = links * constant_of(fabric, "nvlink.bw", gpu->nvlink_gbps / links);

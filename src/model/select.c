@@ -132,7 +132,7 @@ static double link_ns(const struct hk__link *link, double messages, double bytes
 static double plan_steps(const struct hk__fabric_view *view, const struct hk_algo_info *algo)
 {
 	struct hk_plan_opts opts;
-	struct hk_rank_cost cost;
+	struct hk_rank_cost cost = { .size = sizeof(cost) };
 	struct hk_plan *plan;
 
 	hk__select_plan_opts(view, algo, &opts);
@@ -181,7 +181,7 @@ double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo
 void hk__select(const struct hk__fabric_view *view, enum hk_coll coll, double bytes,
 		struct hk_algo_info *algo_out)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	double best = 0;
 	bool found = false;
 

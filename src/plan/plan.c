@@ -314,7 +314,7 @@ void hk_plan_free(struct hk_plan *plan)
 
 void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 {
-	*info_out = (struct hk_plan_info){
+	struct hk_plan_info full = {
 		.coll = plan->coll,
 		.algo = plan->store ? plan->store->algo : plan->algo->card.name,
 		.nranks = plan->n,
@@ -327,6 +327,8 @@ void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 		.nmsgs = plan->batch ? plan->batch->nmsgs : 0,
 		.node_sizes = plan->node_sizes,
 	};
+	enum hk_status status = hk__result_copy(info_out, &full, sizeof(full));
+	hk_assert(status == HK_OK); /* the caller set its size */
 }
 
 uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank)
@@ -386,7 +388,7 @@ uint32_t hk__plan_widest(const struct hk_plan *plan)
 
 static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *info_out)
 {
-	*info_out = (struct hk_algo_info){
+	struct hk_algo_info full = {
 		.coll = algo->coll,
 		.name = algo->card.name,
 		.alias = algo->card.alias,
@@ -401,6 +403,8 @@ static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *
 		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),
 		.uneven = algo->flags & HK_ALGO_UNEVEN,
 	};
+	enum hk_status status = hk__result_copy(info_out, &full, sizeof(full));
+	hk_assert(status == HK_OK); /* the caller set its size */
 }
 
 bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out)

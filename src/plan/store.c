@@ -111,7 +111,7 @@ static enum hk_status store_copy_rank(struct hk_plan *to, const struct hk_plan *
 enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan *plan,
 			      struct hk_plan **plan_out)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_plan *copy;
 
 	hk_plan_describe(plan, &info);

@@ -70,7 +70,7 @@ static void candidates_sort(struct hk_sim_candidate *candidates, uint32_t count,
 
 static void choice_estimate(struct choice *choice)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo) && choice->count < HK_SIM_CANDIDATES_MAX; i++) {
 		if (algo.coll != choice->what->coll)
@@ -80,6 +80,8 @@ static void choice_estimate(struct choice *choice)
 			continue;
 		uint32_t n = choice->view->n, nodes = algo.nodes ? choice->view->nodes : 1;
 		choice->candidates[choice->count++] = (struct hk_sim_candidate){
+			.size = sizeof(struct hk_sim_candidate),
+			.result.size = sizeof(struct hk_sim_result),
 			.algo = algo.name,
 			.estimate_ns = price,
 			.steps = hk__formula(algo.steps, n, nodes),
@@ -92,7 +94,7 @@ static void choice_estimate(struct choice *choice)
 
 static bool candidate_flat(const struct choice *choice, const struct hk_sim_candidate *candidate)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	return hk_algo_find(choice->what->coll, candidate->algo, &algo) == HK_OK && !algo.nodes;
 }
@@ -118,7 +120,7 @@ static enum hk_status candidate_plan(const struct choice *choice, const char *na
 				     struct hk_why *why, struct hk_plan **plan_out)
 {
 	struct hk_plan_opts opts;
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	enum hk_status status = hk_algo_find(choice->what->coll, name, &algo);
 
 	if (status != HK_OK)
@@ -205,6 +207,8 @@ enum hk_status hk_sim_candidates(const struct hk_fabric *fabric, const struct hk
 				 const struct hk_sim_opts *opts, struct hk_why *why,
 				 struct hk_sim_candidate *candidates_out, uint32_t *count_out)
 {
+	struct hk_sim_candidate rows[HK_SIM_CANDIDATES_MAX];
+	size_t stride = candidates_out->size;
 	struct hk__fabric_view view;
 
 	*count_out = 0;
@@ -218,8 +222,16 @@ enum hk_status hk_sim_candidates(const struct hk_fabric *fabric, const struct hk
 		return hk__why(why, HK_ENOMEM, "no memory for %u ranks", what->ranks);
 	uint32_t nodes = nodes_count(fabric, what->ranks, sizes);
 	hk__fabric_view_init(&view, fabric, what->ranks, nodes, sizes);
-	enum hk_status status =
-		hk__candidates(fabric, &view, what, opts, why, candidates_out, count_out);
+	enum hk_status status = hk__candidates(fabric, &view, what, opts, why, rows, count_out);
 	hk__mem_free(fabric->alloc, sizes, what->ranks, sizeof(*sizes));
+	for (uint32_t i = 0; status == HK_OK && i < *count_out; i++) {
+		void *row = (char *)candidates_out + i * stride;
+
+		memcpy(row, &stride, sizeof(stride));
+		if (hk__result_copy(row, &rows[i], sizeof(rows[i])) != HK_OK)
+			status = hk__why(
+				why, HK_EINVAL,
+				"the size of the first struct hk_sim_candidate was not set");
+	}
 	return status;
 }

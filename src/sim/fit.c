@@ -109,7 +109,7 @@ static enum hk_status residuals_find(struct fit *fit, double *residuals)
 		struct hk_sim_job job = { .plan = sample->plan,
 					  .bytes = sample->bytes,
 					  .devices = sample->devices };
-		struct hk_sim_result result;
+		struct hk_sim_result result = { .size = sizeof(result) };
 		enum hk_status status =
 			hk_sim_run(fit->fabric, &job, 1, fit->opts, fit->why, &result);
 
@@ -358,12 +358,17 @@ enum hk_status hk_sim_fit(struct hk_fabric *fabric, const struct hk_sim_fit_what
 	fit.right = fit.normal + (size_t)fit.nparams * fit.nparams;
 	enum hk_status status = fit_run(&fit);
 	if (status == HK_OK) {
-		result_fill(&fit, result_out);
+		struct hk_sim_fit_result result = { .size = sizeof(result) };
+
+		result_fill(&fit, &result);
+		if (hk__result_copy(result_out, &result, sizeof(result)) != HK_OK)
+			status = hk__why(why, HK_EINVAL,
+					 "the size of a struct hk_sim_fit_result was not set");
 		params_round(&fit);
 		if (what->device)
-			sources_set(fabric, "device", nsamples, result_out->median_error);
+			sources_set(fabric, "device", nsamples, result.median_error);
 		if (what->wire)
-			sources_set(fabric, what->wire, nsamples, result_out->median_error);
+			sources_set(fabric, what->wire, nsamples, result.median_error);
 	}
 	hk__mem_free(alloc, mem, doubles, sizeof(double));
 	return status;

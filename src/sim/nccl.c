@@ -42,7 +42,7 @@ enum hk_status hk_sim_nccl(const struct hk_fabric *fabric, const struct hk_sim_n
 	}
 	hk__nccl_predict(&system, NULL, coll, bytes, call->type, &prediction);
 	double speed = call->coll == HK_COLL_BARRIER ? 0 : bytes / (1000 * prediction.us);
-	*result_out = (struct hk_sim_nccl_result){
+	struct hk_sim_nccl_result full = {
 		.time_ns = 1000 * prediction.us,
 		.bound_ns = 1000 * prediction.bound_us,
 		.nccl_ns = 1000 * prediction.choice.us,
@@ -53,5 +53,8 @@ enum hk_status hk_sim_nccl(const struct hk_fabric *fabric, const struct hk_sim_n
 		.channels = prediction.choice.channels,
 		.bottleneck = prediction.limit,
 	};
+	if (hk__result_copy(result_out, &full, sizeof(full)) != HK_OK)
+		return hk__why(why, HK_EINVAL,
+			       "the size of a struct hk_sim_nccl_result was not set");
 	return HK_OK;
 }

@@ -213,7 +213,7 @@ enum hk_status hk__sim_run(const struct hk_fabric *fabric, const struct hk_sim_j
 			   struct hk_sim_result *result_out)
 {
 	struct hk_sim_opts opts;
-	struct hk_sim_result result = { 0 };
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct sim sim = { .fabric = fabric, .opts = &opts, .why = why };
 
 	if (hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
@@ -236,8 +236,8 @@ enum hk_status hk__sim_run(const struct hk_fabric *fabric, const struct hk_sim_j
 	}
 	hk__array_fini(&sim.link_faults);
 	hk__mem_free(sim.alloc, sim.jobs, sim.njobs, sizeof(*sim.jobs));
-	if (sim.status == HK_OK)
-		*result_out = result;
+	if (sim.status == HK_OK && hk__result_copy(result_out, &result, sizeof(result)) != HK_OK)
+		return hk__why(why, HK_EINVAL, "the size of a struct hk_sim_result was not set");
 	return sim.status;
 }
 

@@ -31,16 +31,54 @@ TEST(installed)
 {
 	CHECK_EQ(sizeof(struct hk_alloc), 16);
 	CHECK_EQ(sizeof(struct hk_msg), 8);
-	CHECK_EQ(sizeof(struct hk_plan_info), 64);
+	CHECK_EQ(sizeof(struct hk_plan_info), 72);
 	CHECK_EQ(sizeof(struct hk_sizes), 16);
-	CHECK_EQ(sizeof(struct hk_algo_info), 80);
+	CHECK_EQ(sizeof(struct hk_algo_info), 88);
 	CHECK_EQ(sizeof(struct hk_why), 768);
 	CHECK_EQ(sizeof(struct hk_check_cost), 80);
-	CHECK_EQ(sizeof(struct hk_rank_cost), 48);
-	CHECK_EQ(sizeof(struct hk_check_report), 1392);
-	CHECK_EQ(sizeof(struct hk_fabric_info), 40);
-	CHECK_EQ(sizeof(struct hk_fabric_constant), 32);
-	CHECK_EQ(sizeof(struct hk_fabric_name), 32);
+	CHECK_EQ(sizeof(struct hk_rank_cost), 56);
+	CHECK_EQ(sizeof(struct hk_check_report), 1400);
+	CHECK_EQ(sizeof(struct hk_fabric_info), 48);
+	CHECK_EQ(sizeof(struct hk_fabric_constant), 40);
+	CHECK_EQ(sizeof(struct hk_fabric_name), 40);
+}
+
+/* So that each may grow at its end. */
+TEST(results_begin_with_their_size)
+{
+	CHECK_EQ(offsetof(struct hk_plan_info, size), 0);
+	CHECK_EQ(offsetof(struct hk_algo_info, size), 0);
+	CHECK_EQ(offsetof(struct hk_check_report, size), 0);
+	CHECK_EQ(offsetof(struct hk_rank_cost, size), 0);
+	CHECK_EQ(offsetof(struct hk_fabric_info, size), 0);
+	CHECK_EQ(offsetof(struct hk_fabric_constant, size), 0);
+	CHECK_EQ(offsetof(struct hk_fabric_name, size), 0);
+	CHECK_EQ(offsetof(struct hk_sim_result, size), 0);
+	CHECK_EQ(offsetof(struct hk_sim_candidate, size), 0);
+	CHECK_EQ(offsetof(struct hk_sim_fit_result, size), 0);
+	CHECK_EQ(offsetof(struct hk_sim_nccl_result, size), 0);
+	CHECK_EQ(offsetof(struct hk_choice, size), 0);
+}
+
+/* A program built with an older header gets what it knows; with a newer one, zeroes. */
+TEST(results_of_other_versions)
+{
+	struct {
+		struct hk_choice known;
+		uint64_t later;
+	} newer = { .known.size = sizeof(newer), .later = 7 };
+	struct hk_choice full = { .algo = "ring", .net = "shm" }, older = { .net = "kept" };
+
+	older.size = offsetof(struct hk_choice, net);
+	CHECK_EQ(hk__result_copy(&older, &full, sizeof(full)), HK_OK);
+	CHECK_STR(older.algo, "ring");
+	CHECK_STR(older.net, "kept");
+	CHECK_EQ(hk__result_copy(&newer, &full, sizeof(full)), HK_OK);
+	CHECK_STR(newer.known.net, "shm");
+	CHECK_EQ(newer.later, 0);
+	CHECK_EQ(newer.known.size, sizeof(newer));
+	older.size = 0;
+	CHECK_EQ(hk__result_copy(&older, &full, sizeof(full)), HK_EINVAL);
 }
 
 TEST(installed_options)

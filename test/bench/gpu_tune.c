@@ -261,7 +261,7 @@ static void algo_measure(enum hk_coll coll, const char *algo)
 	bool vector =
 		coll == HK_COLL_ALLREDUCE || coll == HK_COLL_BROADCAST || coll == HK_COLL_REDUCE;
 	struct hk__flat_profile profile;
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 	struct hk_plan *plan;
 	struct hk__flat *flat;
 	struct hk_why why;

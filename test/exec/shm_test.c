@@ -279,7 +279,7 @@ static uint32_t suite_make_data(struct suite *suite, const struct hk_plan_info *
 static void suite_plan(const struct hk_plan *plan, void *ctx)
 {
 	struct suite *suite = ctx;
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct defn *data[SIZES];
 	uint64_t *counts = calloc(hk_plan_counts(plan) + 1, sizeof(*counts));
 

@@ -45,7 +45,7 @@ TEST(samples_checked)
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
 		enum hk_status status;
 		struct hk_why why = { "" };
-		struct hk_check_report report;
+		struct hk_check_report report = { .size = sizeof(report) };
 		struct hk_plan *plan = sample_read(samples[i].name, &why, &status);
 
 		if (status != HK_OK)
@@ -113,6 +113,8 @@ TEST(man_page_example)
 	*end = '\0';
 	CHECK_STR(example, sample);
 	CHECK_EQ(hk_plan_parse(example, strlen(example), "example", NULL, &why, &plan), HK_OK);
-	CHECK_EQ(hk_check(plan, NULL, &(struct hk_check_report){ 0 }), HK_OK);
+	CHECK_EQ(hk_check(plan, NULL,
+			  &(struct hk_check_report){ .size = sizeof(struct hk_check_report) }),
+		 HK_OK);
 	hk_plan_free(plan);
 }

@@ -220,7 +220,7 @@ TEST(epochs_come_round)
 static void every_algorithm(const struct task *task, uint32_t process)
 {
 	static const uint64_t counts[] = { 100, 5000, 300007 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	struct bed bed;
 
 	bed_open_empty(&bed, task->n, (size_t)32 << 20);

@@ -111,7 +111,7 @@ TEST(scatter)
 TEST(every_algorithm)
 {
 	static const uint64_t counts[] = { 100, 5000, 20001, 100003 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	struct bed bed;
 
 	bed_open(&bed, is_small() ? 4 : 8, (size_t)32 << 20);

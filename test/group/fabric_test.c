@@ -71,7 +71,7 @@ static enum hk_status join_both(const char *first, const char *second, uint64_t 
 	}
 	enum hk_status status = join(0, first, why, &group);
 	if (status == HK_OK) {
-		struct hk_choice choice;
+		struct hk_choice choice = { .size = sizeof(choice) };
 
 		CHECK_EQ(hk_group_choice(group, HK_COLL_ALLREDUCE, count, HK_TYPE_FP32, &choice),
 			 HK_OK);

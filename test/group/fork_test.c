@@ -130,7 +130,7 @@ struct held {
 static void calls_on_groups(const struct held *held)
 {
 	struct hk_group *other = NULL;
-	struct hk_choice choice;
+	struct hk_choice choice = { .size = sizeof(choice) };
 	uint64_t value = 1;
 	void *mem;
 

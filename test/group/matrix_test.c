@@ -113,7 +113,7 @@ static void algorithms(struct world_seat *seat)
 {
 	static const enum hk_type types[] = { HK_TYPE_INT32, HK_TYPE_BF16, HK_TYPE_FP64 };
 	struct walk walk = { .group = seat->group, .seed = seat->n * 1000 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		if (algo.coll == HK_COLL_SENDRECV || !algo_fits(seat, &algo))
@@ -199,7 +199,7 @@ TEST(every_type_and_operation)
 static void large(struct world_seat *seat)
 {
 	struct walk walk = { .group = seat->group, .seed = seat->n * 31 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		struct op op = { .want = { .coll = algo.coll, .type = HK_TYPE_INT64 },
@@ -301,7 +301,7 @@ static void everything(struct world_seat *seat)
 {
 	struct walk walk = { .group = seat->group, .seed = seat->n };
 	uint32_t turn = seat->n;
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		unsigned ops = want_reduces(algo.coll) ? HK_REDOP_COUNT : 1;
@@ -480,6 +480,7 @@ static void rounded_algo(struct rounded *rounded, struct naive *naive,
 	CHECK_EQ(hk_plan_create(algo->coll, n, &opts, NULL, &plan), HK_OK);
 	for (size_t t = 0; t < sizeof(small) / sizeof(small[0]); t++) {
 		rounded->plan = plan;
+		rounded->info.size = sizeof(rounded->info);
 		hk_plan_describe(plan, &rounded->info);
 		rounded->type = small[t];
 		rounded_expect(rounded, naive, n * 100 + t);
@@ -496,7 +497,7 @@ TEST(sums_are_rounded_once)
 {
 	struct rounded *rounded = world_shared(sizeof(*rounded));
 	struct naive *naive = naive_create();
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		for (uint32_t n = 3; n <= 9 && want_reduces(algo.coll); n++)

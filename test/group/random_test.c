@@ -57,7 +57,7 @@ static void mix_land_all(struct mix *mix)
 
 static const char *mix_algo(uint64_t *seed, enum hk_coll coll, bool nodes)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	uint32_t first = 0, count = 0;
 
 	while (hk_algo_get(first, &algo) && algo.coll != coll)

@@ -98,7 +98,7 @@ static void refuse_rank(struct world_seat *seat)
 	CHECK_STR(hk_group_why(seat->group), "");
 	refuse_buffers(seat->group);
 	refuse_options(seat->group);
-	struct hk_choice choice;
+	struct hk_choice choice = { .size = sizeof(choice) };
 	CHECK_EQ(hk_group_choice(seat->group, HK_COLL_COUNT, 1, HK_TYPE_INT8, &choice), HK_EINVAL);
 	CHECK_EQ(hk_group_choice(seat->group, HK_COLL_ALLREDUCE, 1, HK_TYPE_INT8, &choice), HK_OK);
 	CHECK(choice.algo && choice.net);

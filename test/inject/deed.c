@@ -190,7 +190,7 @@ static const struct deed deeds[] = {
 
 bool deed_get(uint32_t i, struct deed *deed_out)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	uint32_t at = DEEDS;
 
 	if (i < DEEDS) {

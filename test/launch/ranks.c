@@ -317,7 +317,7 @@ static bool say(struct rank *me, int argc, char **argv, uint64_t last)
 {
 	uint32_t sum = me->rank + 1;
 	unsigned here, elsewhere;
-	struct hk_choice choice;
+	struct hk_choice choice = { .size = sizeof(choice) };
 
 	if (hk_allreduce(me->group, &sum, &sum, 1, HK_TYPE_UINT32, HK_REDOP_SUM, NULL) != HK_OK ||
 	    hk_group_choice(me->group, HK_COLL_ALLREDUCE, last, HK_TYPE_UINT32, &choice) != HK_OK) {

@@ -14,7 +14,7 @@ struct walk {
 const char *each_name(const struct hk_plan *plan)
 {
 	static char name[400];
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	int len = snprintf(name, sizeof(name), "%s %s n=%u root=%u nodes=%u",
@@ -142,7 +142,7 @@ uint32_t each_plan(enum hk_coll coll, const struct each_opts *opts,
 		   void (*fn)(const struct hk_plan *plan, void *ctx), void *ctx)
 {
 	struct walk walk = { opts, fn, ctx, 0 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		if (algo.coll != coll || (opts->algo && strcmp(opts->algo, algo.name) != 0))

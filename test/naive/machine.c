@@ -136,6 +136,7 @@ static void load_lane(struct naive *m, uint32_t number)
 void naive_load(struct naive *m, const struct hk_plan *plan)
 {
 	m->plan = plan;
+	m->info.size = sizeof(m->info);
 	hk_plan_describe(plan, &m->info);
 	m->ranks.count = m->lanes.count = m->steps.count = m->channels.count = 0;
 	pool_add(&m->ranks, m->info.nranks);

@@ -17,7 +17,7 @@ void witness_fini(struct witness *witness)
 /* Sizes 13, n + 1 and 1, and uneven blocks of which some are empty. */
 void witness_open(struct witness *witness, const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	struct hk_sizes sizes[WITNESS_SIZES] = {
@@ -49,7 +49,7 @@ void witness_close(struct witness *witness)
 bool witness_right(struct witness *witness, const struct hk_plan *plan, bool inplace, uint32_t runs,
 		   struct evidence *evidence_out)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	naive_load(witness->naive, plan);
@@ -85,7 +85,7 @@ void witness_print(const struct evidence *evidence, FILE *file)
 
 bool witness_lanes(const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	for (uint32_t r = 0; r < info.nranks; r++)

@@ -66,7 +66,7 @@ static const struct hk_algo_info *algo_of(const struct hk_plan_info *info)
 static void compare(struct tally *tally, const struct hk_plan *plan, const char *what,
 		    const char *text, double counted)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	double formula = hk__formula(text, info.nranks, info.nodes);
@@ -95,13 +95,13 @@ static void same(struct tally *tally, const struct hk_plan *plan, const char *wh
 static void compare_ranks(struct tally *tally, const struct hk_plan *plan,
 			  const struct hk_check_cost *cost)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_rank_cost most = { 0 };
 	uint64_t sent = 0, steps = 0;
 
 	hk_plan_describe(plan, &info);
 	for (uint32_t r = 0; r < info.nranks; r++) {
-		struct hk_rank_cost rank;
+		struct hk_rank_cost rank = { .size = sizeof(rank) };
 
 		hk_check_rank_cost(plan, r, &rank);
 		sent += rank.sent;
@@ -125,7 +125,7 @@ static void compare_ranks(struct tally *tally, const struct hk_plan *plan,
 /* The longest chain of messages is the one that a run sees. */
 static void compare_chain(struct tally *tally, const struct hk_plan *plan, uint32_t critical)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct naive_report report;
 
 	hk_plan_describe(plan, &info);
@@ -150,8 +150,8 @@ static void compare_chain(struct tally *tally, const struct hk_plan *plan, uint3
 static void compare_plan(const struct hk_plan *plan, void *ctx)
 {
 	struct tally *tally = ctx;
-	struct hk_plan_info info;
-	struct hk_check_report report;
+	struct hk_plan_info info = { .size = sizeof(info) };
+	struct hk_check_report report = { .size = sizeof(report) };
 	enum hk_status status = hk_check(plan, NULL, &report);
 
 	hk_plan_describe(plan, &info);

@@ -71,6 +71,7 @@ static void suite_open(struct suite *suite, const struct hk_plan *plan)
 {
 	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &suite->base), HK_OK);
 	CHECK_EQ(hk__store_copy(&hk__alloc_default, plan, &suite->work), HK_OK);
+	suite->info.size = sizeof(suite->info);
 	hk_plan_describe(suite->base, &suite->info);
 	suite->lanes = witness_lanes(suite->base);
 	suite->row = suite_row(suite);
@@ -125,7 +126,7 @@ static enum hk_refusal ask(struct suite *suite, const struct hk_plan *plan, bool
 /* Asks about work, which differs from base by the mutants. */
 static void judge(struct suite *suite, const struct mutant *mutants, uint32_t count, bool inplace)
 {
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	struct evidence evidence;
 	enum hk_refusal refusal = ask(suite, suite->work, inplace, &report);
 	/* Most runs go where a wrong answer is a failure, and where lanes can race. */
@@ -170,7 +171,7 @@ static void mutate_step(struct suite *suite, uint32_t rank, uint32_t lane, uint3
 static void mutate_plan(const struct hk_plan *plan, void *ctx)
 {
 	struct suite *suite = ctx;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	suite_open(suite, plan);
 	for (int inplace = 0; inplace <= suite->info.inplace; inplace++)

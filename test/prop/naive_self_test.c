@@ -91,7 +91,7 @@ static struct tally run_many(const struct hk_plan *plan, uint64_t count, uint32_
 {
 	struct naive *naive = naive_create();
 	struct tally tally = { .runs = 0 };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	naive_load(naive, plan);

@@ -26,7 +26,7 @@ static const char *const type_names[] = { "int64", "double", "float" };
 static struct defn_spec spec_of(const struct hk_plan *plan, enum elem_type type,
 				const struct hk_sizes *sizes)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	return (struct defn_spec){ .coll = info.coll,
@@ -70,7 +70,7 @@ static void run_once(struct bench *bench, const struct hk_plan *plan, const stru
 /* One size: in place or not, the plan's own slots and more, every order. */
 static void run_sizes(struct bench *bench, const struct hk_plan *plan, const struct hk_sizes *sizes)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct defn_spec spec = spec_of(plan, types[bench->turn++ % 3], sizes);
 	struct defn *data = defn_create(&spec, ELEM_EXACT, bench->seed);
 
@@ -97,7 +97,7 @@ static void run_bits(struct bench *bench, const struct hk_plan *plan, uint64_t c
 	enum elem_type type = bench->turn++ % 2 ? ELEM_DOUBLE : ELEM_FLOAT;
 	struct defn_spec spec = spec_of(plan, type, &sizes);
 	struct defn *data = defn_create(&spec, ELEM_ROUNDING, bench->seed);
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	for (int order = 0; order < NAIVE_ORDER_COUNT; order++) {
@@ -149,7 +149,7 @@ static void run_uneven(struct bench *bench, const struct hk_plan *plan, enum une
 static void run_plan(const struct hk_plan *plan, void *ctx)
 {
 	struct bench *bench = ctx;
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	naive_load(bench->naive, plan);
@@ -235,7 +235,7 @@ static void run_consistent(const struct hk_plan *plan, void *ctx)
 	struct bench *bench = ctx;
 	struct hk_sizes sizes = { 50, NULL };
 	struct defn_spec spec = spec_of(plan, ELEM_FLOAT, &sizes);
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	CHECK_EQ(hk_check(plan, NULL, &report), HK_OK);
 	if (!report.consistent)

@@ -37,7 +37,7 @@ static uint32_t roll(struct suite *suite, uint32_t sides)
 
 static void plan_show(const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	printf("%s, %u slots\n", each_name(plan), info.slots);
@@ -62,8 +62,8 @@ static void plan_show(const struct hk_plan *plan)
 static void judge(struct suite *suite, const struct hk_plan *plan, bool inplace)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
-	struct hk_plan_info info;
+	struct hk_check_report report = { .size = sizeof(report) };
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct evidence evidence;
 
 	hk_plan_describe(plan, &info);
@@ -266,7 +266,7 @@ static void deal_many(const struct hk_plan *plan, void *ctx)
 {
 	struct suite *suite = ctx;
 	struct deal *deal = calloc(1, sizeof(*deal));
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	CHECK(deal);
 	hk_plan_describe(plan, &info);

@@ -10,7 +10,7 @@
 
 static uint32_t scan(const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	uint32_t widest = 1;
 
 	hk_plan_describe(plan, &info);
@@ -95,7 +95,7 @@ TEST(stored)
 /* It is known without a walk: a plan of all ranks there can be answers at once. */
 TEST(large)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;

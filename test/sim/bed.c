@@ -18,8 +18,8 @@ struct hk_plan *bed_plan(const struct hk_fabric *fabric, enum hk_coll coll, cons
 			 uint32_t n)
 {
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_algo_info info;
-	struct hk_fabric_info about;
+	struct hk_algo_info info = { .size = sizeof(info) };
+	struct hk_fabric_info about = { .size = sizeof(about) };
 	struct hk_why why = { "" };
 	struct hk_plan *plan;
 
@@ -40,8 +40,8 @@ struct hk_sim_result bed_run(const struct hk_fabric *fabric, const struct hk_pla
 	struct hk_sim_opts plain = HK_SIM_OPTS_INIT;
 	struct hk_sim_job job = { .plan = plan, .bytes = bytes };
 	struct hk_why why = { "" };
-	struct hk_sim_result result;
-	struct hk_plan_info info;
+	struct hk_sim_result result = { .size = sizeof(result) };
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	if (hk__sim_run(fabric, &job, 1, opts ? opts : &plain, tuning, &why, &result) != HK_OK)

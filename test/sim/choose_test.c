@@ -10,6 +10,7 @@ static uint32_t candidates(const struct hk_fabric *fabric, struct hk_sim_choice 
 	struct hk_why why = { "" };
 	uint32_t count;
 
+	all[0].size = sizeof(all[0]);
 	if (hk_sim_candidates(fabric, &what, opts, &why, all, &count) != HK_OK)
 		test_fail(__FILE__, __LINE__, "%s", why.text);
 	CHECK(count > 0);
@@ -30,7 +31,7 @@ TEST(every_algorithm_in_the_order_of_its_time)
 			.coll = colls[c], .ranks = 32, .bytes = 1 << 22, .all = true
 		};
 		uint32_t count = candidates(fabric, what, NULL, all), fit = 0;
-		struct hk_algo_info algo;
+		struct hk_algo_info algo = { .size = sizeof(algo) };
 
 		for (uint32_t i = 0; hk_algo_get(i, &algo); i++)
 			fit += algo.coll == colls[c];
@@ -53,11 +54,11 @@ TEST(every_algorithm_in_the_order_of_its_time)
 /* An algorithm of levels is first only if every flat one takes more than 1 % longer. */
 static bool flat_or_faster(enum hk_coll coll, const struct hk_sim_candidate *all, uint32_t count)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	CHECK_EQ(hk_algo_find(coll, all[0].algo, &algo), HK_OK);
 	for (uint32_t i = 1; i < count && algo.nodes; i++) {
-		struct hk_algo_info other;
+		struct hk_algo_info other = { .size = sizeof(other) };
 
 		CHECK_EQ(hk_algo_find(coll, all[i].algo, &other), HK_OK);
 		CHECK(other.nodes || all[i].result.time_ns > 1.01 * all[0].result.time_ns);
@@ -171,7 +172,7 @@ TEST(calls_in_a_row)
 	bed_near("one call", bed_run(fabric, chain, 64, &opts, NULL).time_ns, one, 0);
 	opts.calls = 100000;
 	struct hk_sim_job job = { .plan = chain, .bytes = 64 };
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, &why, &result), HK_EINVAL);
 	CHECK_HAS(why.text, "100000 calls");
@@ -258,7 +259,7 @@ static const struct {
 /* Whether a constant says that it was fitted. */
 static bool is_cited(const struct hk_fabric *fabric, const char *name)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 
 	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++)
 		if (strcmp(constant.name, name) == 0)
@@ -276,7 +277,7 @@ static void find_constants(bool shared)
 	struct hk_fabric *real, *found;
 	struct hk_sim_sample samples[PROBES * SIZES];
 	struct hk_sim_fit_what what = { .device = true, .wire = "shm" };
-	struct hk_sim_fit_result result;
+	struct hk_sim_fit_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 	uint32_t count = 0;
 
@@ -334,7 +335,7 @@ TEST(hosts_of_any_sizes)
 {
 	uint32_t even[3] = { 4, 4, 4 }, uneven[4] = { 3, 1, 1, 4 }, many[20];
 	struct hk_fabric *a, *b, *c;
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 	struct hk_why why = { "" };
 
 	CHECK_EQ(hk_fabric_hosts(NULL, even, 3, NULL, &why, &a), HK_OK);

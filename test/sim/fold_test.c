@@ -18,7 +18,7 @@ static void check_one(const struct hk_fabric *fabric, const struct hk_plan *plan
 {
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
 	struct sim_tuning exact = { .budget = 1e18 }, still = { .budget = 1e18, .no_jump = true };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	char what[160];
 
 	hk_plan_describe(plan, &info);
@@ -52,7 +52,7 @@ static struct tally check_fabric(const char *spec, uint32_t n, const double *siz
 {
 	struct hk_fabric *fabric = bed_fabric(spec);
 	struct tally tally = { 0 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		if (!algo_fits(&algo, n))

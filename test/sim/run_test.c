@@ -172,7 +172,7 @@ TEST(no_way_round)
 	struct hk_sim_fault fault = { .kind = HK_SIM_DEAD_LINK, .link = "device.out:2" };
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
 	struct hk_sim_job job = { .plan = plan, .bytes = 100 };
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 
 	opts.faults = &fault;
@@ -231,7 +231,8 @@ TEST(jobs_share_links)
 	uint32_t far[2] = { 6, 7 };
 	struct hk_sim_job jobs[2] = { { .plan = plan, .bytes = 8 * MIB },
 				      { .plan = plan, .bytes = 8 * MIB } };
-	struct hk_sim_result one, two, later, other;
+	struct hk_sim_result one = { .size = sizeof(one) }, two = { .size = sizeof(two) },
+			     later = { .size = sizeof(later) }, other = { .size = sizeof(other) };
 	struct hk_why why = { "" };
 
 	CHECK_EQ(hk_sim_run(fabric, jobs, 1, &opts, &why, &one), HK_OK);
@@ -259,7 +260,7 @@ TEST(serial_devices_take_turns)
 {
 	struct hk_fabric *fabric = bed_fabric("tcp-cluster:2");
 	struct hk_plan *plan = bed_plan(fabric, HK_COLL_ALLGATHER, "direct", 2);
-	struct hk_sim_result serial, free;
+	struct hk_sim_result serial = { .size = sizeof(serial) }, free = { .size = sizeof(free) };
 
 	fabric->devices[0].step_ns = 1e6;
 	fabric->devices[0].serial = true;
@@ -279,7 +280,9 @@ TEST(ranks_that_share_cores_take_turns)
 	struct hk_fabric *fabric = bed_fabric("tcp-cluster:4");
 	struct hk_plan *plan = bed_plan(fabric, HK_COLL_ALLGATHER, "direct", 4);
 	struct hk__device *device = &fabric->devices[0];
-	struct hk_sim_result own, many, two, one, switched;
+	struct hk_sim_result own = { .size = sizeof(own) }, many = { .size = sizeof(many) },
+			     two = { .size = sizeof(two) }, one = { .size = sizeof(one) },
+			     switched = { .size = sizeof(switched) };
 
 	device->step_ns = 1e6;
 	device->serial = true;
@@ -313,7 +316,7 @@ TEST(who_waits_leaves_its_core_to_others)
 	struct hk__device *device = &fabric->devices[0];
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 	struct hk_msg msg = { 0, 1 };
-	struct hk_sim_result own, shared;
+	struct hk_sim_result own = { .size = sizeof(own) }, shared = { .size = sizeof(shared) };
 	struct hk_plan *plan;
 
 	opts.msgs = &msg;
@@ -341,7 +344,7 @@ static void broken_run(struct broken *broken, const struct hk_plan *plan)
 {
 	struct hk_sim_job job = { .plan = plan, .bytes = 1000 };
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 	enum hk_status status = hk_sim_run(broken->fabric, &job, 1, &opts, &why, &result);
 
@@ -380,7 +383,7 @@ TEST(broken_plans_end)
 {
 	struct hk_fabric *fabric = bed_fabric("dgx-h100:1");
 	struct broken broken = { .fabric = fabric };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		struct hk_plan *plan = bed_plan(fabric, algo.coll, algo.name, 4);
@@ -448,7 +451,7 @@ TEST(refusals)
 	struct hk_sim_job job = { .plan = plan, .bytes = 100 };
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
 	struct hk_sim_fault fault = { .kind = HK_SIM_SLOW_RANK, .rank = 9, .factor = 2 };
-	struct hk_sim_result result = { .time_ns = -1 };
+	struct hk_sim_result result = { .size = sizeof(result), .time_ns = -1 };
 	struct hk_why why = { "" };
 
 	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, &why, &result), HK_EINVAL);
@@ -493,7 +496,7 @@ TEST(memory_runs_out)
 	uint64_t at = 1;
 
 	for (;; at++) {
-		struct hk_sim_result result;
+		struct hk_sim_result result = { .size = sizeof(result) };
 		struct hk_why why = { "" };
 
 		bed_alloc_init(&counted, at);

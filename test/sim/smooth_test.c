@@ -76,7 +76,7 @@ static double time_with(struct hk_fabric *fabric, const struct hk_plan *plan, co
 static void check_directions(struct hk_fabric *fabric, const struct hk_plan *plan)
 {
 	double base = bed_run(fabric, plan, 256 * MIB, NULL, NULL).time_ns;
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 
 	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++) {
 		if (!(constant.value > 0) ||

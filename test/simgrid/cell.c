@@ -42,7 +42,7 @@ static struct hk_msg *msgs_draw(uint32_t n, size_t *count_out)
 /* What the bytes are divided into: a vector's parts, or blocks. */
 static uint32_t chunks_of(const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	switch (info.coll) {

@@ -8,7 +8,7 @@
 
 int main(int argc, char **argv)
 {
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_fabric *fabric;
 	struct hk_why why = { 0 };
 	struct cell cell;

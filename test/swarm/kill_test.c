@@ -49,7 +49,7 @@ static void sweep_run(const struct sweep *sweep, uint64_t every, uint64_t *turn)
 /* Every algorithm of every collective, among n; of several hosts, halves or each its own. */
 static void sweep_algos(uint32_t n, const uint32_t *hosts, uint64_t seed, uint64_t every)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	uint64_t turn = seed % every;
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {

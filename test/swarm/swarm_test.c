@@ -35,7 +35,7 @@ struct swarm {
 static void op_draw(struct heal_op *op, uint64_t *random, uint32_t n)
 {
 	static const uint32_t counts[] = { 0, 1, 7, 40, 300, 4000 };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	uint32_t total = 0;
 
 	while (hk_algo_get(total, &algo))

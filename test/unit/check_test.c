@@ -91,7 +91,7 @@ static void expect_refused(struct hk_plan *plan, bool inplace, enum hk_refusal k
 			   uint32_t step, const char *says)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	opts.inplace = inplace;
 	CHECK_EQ(hk_check(plan, &opts, &report), HK_EREFUSED);
@@ -119,7 +119,7 @@ static void expect_proved(struct hk_plan *plan, bool inplace, struct hk_check_re
 
 TEST(right_plan_is_proved)
 {
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	expect_proved(allgather2(), false, &report);
 	CHECK_EQ(report.cost.critical, 1);
@@ -227,7 +227,7 @@ TEST(reads_nothing)
 TEST(in_place_overwrites_its_input)
 {
 	struct hk_plan *plan = allreduce2();
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
 
 	/* Rank 0: receive into out first, then send in, then add in. */
@@ -319,7 +319,7 @@ static struct hk_plan *two_ahead(uint32_t slots)
 
 TEST(too_few_slots)
 {
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	expect_proved(two_ahead(2), false, &report);
 	expect_refused(two_ahead(1), false, HK_REFUSAL_PROGRESS, 0, 1,
@@ -332,7 +332,7 @@ TEST(rendezvous_where_one_receives_first)
 {
 	struct hk_plan *plan = allgather2();
 	struct hk_step send = *hk__store_step(plan, 1, 0, 1);
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	*hk__store_step(plan, 1, 0, 1) = *hk__store_step(plan, 1, 0, 2);
 	*hk__store_step(plan, 1, 0, 2) = send;
@@ -369,7 +369,7 @@ static struct hk_plan *two_lanes(bool ordered)
 
 TEST(read_and_write_unordered)
 {
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	expect_proved(two_lanes(true), false, &report);
 	expect_refused(two_lanes(false), false, HK_REFUSAL_RACE, 1, 0,
@@ -390,7 +390,7 @@ TEST(two_writes_unordered)
 TEST(order_through_another_lane)
 {
 	struct hk_plan *plan = plan_empty(HK_COLL_ALLGATHER, 1, 1, 3);
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	plan->store->ranks[0].scratch = 1;
 	add_copy(plan, 0, 0, HK_BUF_IN, 0, HK_BUF_SCRATCH, 0);
@@ -523,7 +523,7 @@ TEST(a_long_circle)
 TEST(no_alltoall_in_place)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	struct hk_plan *plan;
 
 	CHECK_EQ(hk_plan_create(HK_COLL_ALLTOALL, 3, NULL, NULL, &plan), HK_OK);
@@ -555,7 +555,7 @@ TEST(slots_beyond_the_least)
 TEST(order_of_reduction_is_seen)
 {
 	struct hk_plan *plan = plan_empty(HK_COLL_ALLREDUCE, 3, 1, 1);
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	for (uint32_t r = 0; r < 3; r++) {
 		for (uint32_t d = 1; d < 3; d++)
@@ -600,7 +600,7 @@ TEST(every_allocation_may_fail)
 			struct hk_alloc alloc = { fail_resize, &left };
 			struct hk_check_opts check_opts = HK_CHECK_OPTS_INIT;
 			struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-			struct hk_check_report report;
+			struct hk_check_report report = { .size = sizeof(report) };
 			struct hk_plan *plan;
 
 			opts.alloc = check_opts.alloc = &alloc;
@@ -634,7 +634,7 @@ TEST(progress_is_told)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
 	struct hk_plan_opts plan_opts = HK_PLAN_OPTS_INIT;
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 	struct hk_plan *plan;
 	uint64_t seen[2] = { 0 };
 
@@ -651,7 +651,7 @@ TEST(options_of_another_version)
 {
 	struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
 	struct hk_plan *plan = allgather2();
-	struct hk_check_report report;
+	struct hk_check_report report = { .size = sizeof(report) };
 
 	opts.size = 1;
 	CHECK_EQ(hk_check(plan, &opts, &report), HK_EINVAL);

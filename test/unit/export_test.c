@@ -375,7 +375,7 @@ static void chakra_read(const char *prefix, uint32_t n, struct world *world)
 static void plan_totals(const struct hk_plan *plan, const struct hk_export_opts *opts,
 			uint64_t *messages, uint64_t *bytes)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_step step;
 
 	hk_plan_describe(plan, &info);
@@ -430,7 +430,7 @@ static void chakra_plays(const struct hk_plan *plan, void *ctx)
 {
 	const struct hk_export_opts *opts = ctx;
 	struct hk_why why = { "" };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct world world;
 	char folder[] = "/tmp/hocket-chakra-XXXXXX", prefix[64];
 

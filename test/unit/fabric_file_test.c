@@ -34,7 +34,7 @@ static char *written(const struct hk_fabric *fabric)
 static void check_same(const struct hk_fabric *a, const struct hk_fabric *b)
 {
 	struct hk__path p, q;
-	struct hk_fabric_constant x, y;
+	struct hk_fabric_constant x = { .size = sizeof(x) }, y = { .size = sizeof(y) };
 
 	CHECK_EQ(a->ranks, b->ranks);
 	CHECK_EQ(a->nodes, b->nodes);
@@ -188,7 +188,7 @@ TEST(curves_are_read)
 TEST(kinds_of_nodes_are_mixed)
 {
 	struct hk_fabric *fabric = example("two-kinds.yaml");
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 	struct hk__path path;
 	struct hk__symmetry s;
 
@@ -521,7 +521,7 @@ TEST(every_allocation_fails_once)
 
 			counted.alloc = (struct hk_alloc){ counted_resize, &counted };
 			status = hk_fabric_create(strstr(names[i], ".yaml") ? path : names[i],
-						&counted.alloc, &why, &fabric);
+						  &counted.alloc, &why, &fabric);
 			if (status != HK_OK) {
 				CHECK(status == HK_ENOMEM || status == HK_ELIMIT);
 				check_one_line(why.text);

@@ -43,7 +43,7 @@ static const char *path_text(const struct hk_fabric *fabric, uint32_t from, uint
 
 static double value_of(const struct hk_fabric *fabric, const char *name)
 {
-	struct hk_fabric_constant constant;
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 
 	for (uint32_t i = 0; hk_fabric_constant(fabric, i, &constant); i++)
 		if (strcmp(constant.name, name) == 0)
@@ -165,7 +165,7 @@ TEST(ranks_have_places)
 {
 	struct hk_fabric *fabric = opened("dgx-b200:3");
 	uint32_t node, local;
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 
 	hk__fabric_place(fabric, 21, &node, &local);
 	CHECK_EQ(node, 2);
@@ -212,8 +212,8 @@ TEST(links_have_names)
 
 TEST(every_constant_has_a_source)
 {
-	struct hk_fabric_name name;
-	struct hk_fabric_constant constant;
+	struct hk_fabric_name name = { .size = sizeof(name) };
+	struct hk_fabric_constant constant = { .size = sizeof(constant) };
 	char spec[64];
 
 	for (uint32_t k = 0; hk_fabric_name_get(k, &name); k++) {
@@ -385,7 +385,7 @@ TEST(options_change_what_is_built)
 TEST(this_machine)
 {
 	struct hk_fabric *fabric = opened("here");
-	struct hk_fabric_info info;
+	struct hk_fabric_info info = { .size = sizeof(info) };
 
 	hk_fabric_describe(fabric, &info);
 	CHECK(info.ranks >= 1);

@@ -95,7 +95,8 @@ TEST(read_plan_is_the_plan)
 {
 	struct hk_plan *plan = json_create(HK_COLL_ALLREDUCE, "double-tree", 7);
 	char *text = json_text(plan, NULL);
-	struct hk_plan_info info, info_read;
+	struct hk_plan_info info = { .size = sizeof(info) },
+			    info_read = { .size = sizeof(info_read) };
 	struct hk_step step, step_read;
 	struct hk_plan *read;
 
@@ -677,7 +678,7 @@ TEST(parse_without_memory)
 
 TEST(create_without_memory)
 {
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		enum hk_status status = HK_ENOMEM;

@@ -53,8 +53,10 @@ static void same_after_a_round_trip(const struct hk_plan *plan, void *ctx)
 	uint32_t *different_scratch = ctx;
 	char *text = msccl_text(plan);
 	struct hk_plan *again = msccl_parse(text);
-	struct hk_plan_info info, info_again;
-	struct hk_check_report before, after;
+	struct hk_plan_info info = { .size = sizeof(info) },
+			    info_again = { .size = sizeof(info_again) };
+	struct hk_check_report before = { .size = sizeof(before) },
+			       after = { .size = sizeof(after) };
 
 	hk_plan_describe(plan, &info);
 	hk_plan_describe(again, &info_again);
@@ -148,8 +150,8 @@ TEST(what_msccl_has_not)
 static void check_proved(const char *text, bool inplace)
 {
 	struct hk_plan *plan = msccl_parse(text);
-	struct hk_check_report report;
-	struct hk_plan_info info;
+	struct hk_check_report report = { .size = sizeof(report) };
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	CHECK_EQ(info.inplace, inplace);

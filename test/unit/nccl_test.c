@@ -310,7 +310,7 @@ static struct hk_sim_nccl_result ask(const struct hk_fabric *fabric, enum hk_col
 				     double bytes)
 {
 	struct hk_sim_nccl_call call = { coll, n, bytes, HK_TYPE_FP32 };
-	struct hk_sim_nccl_result result = { 0 };
+	struct hk_sim_nccl_result result = { .size = sizeof(result) };
 	struct hk_why why;
 	enum hk_status status = hk_sim_nccl(fabric, &call, &why, &result);
 
@@ -329,7 +329,7 @@ TEST(named_fabrics_are_known)
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
 		struct hk_fabric *fabric = fabric_of(specs[i]);
-		struct hk_fabric_info info;
+		struct hk_fabric_info info = { .size = sizeof(info) };
 		hk_fabric_describe(fabric, &info);
 		struct hk_sim_nccl_result all = ask(fabric, HK_COLL_ALLREDUCE, info.ranks, GIB);
 		struct hk_sim_nccl_result two = ask(fabric, HK_COLL_ALLREDUCE, 2, GIB);
@@ -391,7 +391,7 @@ TEST(a_barrier_is_an_allreduce)
 static void refused(const struct hk_fabric *fabric, uint32_t n, double bytes, const char *part)
 {
 	struct hk_sim_nccl_call call = { HK_COLL_ALLREDUCE, n, bytes, HK_TYPE_FP32 };
-	struct hk_sim_nccl_result result;
+	struct hk_sim_nccl_result result = { .size = sizeof(result) };
 	struct hk_why why;
 
 	CHECK_EQ(hk_sim_nccl(fabric, &call, &why, &result), HK_EINVAL);

@@ -106,7 +106,7 @@ TEST(uneven_nodes)
 {
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 	uint32_t sizes[] = { 3, 1, 4 };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_plan *plan;
 	struct hk_step step;
 
@@ -175,7 +175,7 @@ TEST(equal_node_sizes)
 {
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 	uint32_t sizes[] = { 2, 2, 2 };
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_plan *plan;
 
 	opts.algo = "two-level";
@@ -191,7 +191,7 @@ TEST(equal_node_sizes)
 /* A number that is no collective is refused, not looked up. */
 TEST(no_such_collective)
 {
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 
 	expect_wrong((enum hk_coll)77, 4, NULL, HK_EINVAL, "77 is not a collective");
 	CHECK_EQ(hk_algo_find(HK_COLL_ALLREDUCE, "Rabenseifner", &info), HK_OK);
@@ -205,7 +205,7 @@ TEST(names)
 {
 	enum hk_coll coll;
 	struct hk_plan *plan = create(HK_COLL_ALLREDUCE, 4, "Double_Binary-tree");
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	CHECK_STR(info.algo, "double-tree");
@@ -225,7 +225,7 @@ TEST(names)
 /* No two algorithms of a collective answer to one name, and none to nothing. */
 TEST(cards)
 {
-	struct hk_algo_info a, b;
+	struct hk_algo_info a = { .size = sizeof(a) }, b = { .size = sizeof(b) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &a); i++) {
 		CHECK(a.name[0] && a.about[0] && a.limits[0]);
@@ -293,7 +293,7 @@ TEST(batch_order)
 	const uint32_t received_by_2[] = { 0, 2, 1 }; /* 2:2, 1:2, then 0:2 */
 	struct hk_step step;
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	struct hk_plan *plan;
 
 	opts.msgs = msgs;
@@ -334,7 +334,7 @@ TEST(spans)
 TEST(steps_of_the_largest_plans)
 {
 	struct rlimit limit = { 256u << 20, 256u << 20 };
-	struct hk_algo_info info;
+	struct hk_algo_info info = { .size = sizeof(info) };
 	uint64_t seed = test_seed(1), steps = 0;
 
 #ifndef HK_SANITIZED /* whose shadow memory alone is more */

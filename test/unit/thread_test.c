@@ -14,8 +14,8 @@
 static void *share_plan(void *ctx)
 {
 	const struct hk_plan *plan = ctx;
-	struct hk_check_report report;
-	struct hk_algo_info info;
+	struct hk_check_report report = { .size = sizeof(report) };
+	struct hk_algo_info info = { .size = sizeof(info) };
 	struct hk_step step;
 	char *text = NULL;
 	size_t len;

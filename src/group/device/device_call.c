@@ -95,7 +95,7 @@ static enum hk_status request_choose(struct hk_group *group, const struct hk_req
 				   .type = request->call.type,
 				   .op = request->call.op,
 				   .count = request->call.sizes.count };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	if (request->algo && !request->plan) {
 		if (hk_algo_find(request->coll, request->algo, &algo) != HK_OK)
@@ -111,7 +111,7 @@ static enum hk_status request_plan(struct hk_group *group, const struct hk_reque
 {
 	struct hk__gpu_plan what = { .coll = request->coll, .given = request->plan };
 	struct hk__gpu_answer answer = { .algo = NULL };
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	enum hk_status status = request_choose(group, request, &answer);
 
 	if (status != HK_OK)

@@ -97,7 +97,7 @@ static void json_write_nodes(const struct hk_plan_info *info, FILE *file)
 
 static void json_write_head(const struct hk_plan *plan, FILE *file)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	fputs("{\n  \"hocket_plan\": 1,\n", file);

@@ -286,7 +286,7 @@ static enum hk_status rank_write(struct writer *writer, uint32_t rank, FILE *fil
 
 static void head_write(const struct hk_plan *plan, uint32_t nchannels, FILE *file)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 	uint32_t chunks = 0;
 
 	hk_plan_describe(plan, &info);

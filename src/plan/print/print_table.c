@@ -57,7 +57,7 @@ static void title_add_sizes(struct hk__text *text, const uint32_t *sizes, uint32
 
 void hk__print_title(struct hk__text *text, const struct hk_plan *plan)
 {
-	struct hk_plan_info info;
+	struct hk_plan_info info = { .size = sizeof(info) };
 
 	hk_plan_describe(plan, &info);
 	hk__text_add(text, "%s %s: %u rank%s", hk_coll_name(info.coll), info.algo, info.nranks,

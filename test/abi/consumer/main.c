@@ -15,6 +15,7 @@ int main(void)
 		fprintf(stderr, "%s: %s\n", hk_status_name(status), why.text);
 		return 1;
 	}
+	report.size = sizeof(report);
 	status = hk_check(plan, NULL, &report);
 	if (status == HK_OK)
 		printf("%u steps\n", (unsigned)hk_plan_steps(plan, 0, 0));
