@@ -47,7 +47,7 @@ static struct predicted predict(const struct hk_group *group, const struct hk_pl
 	struct predicted predicted = { .plan = plan };
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
 	struct hk_sim_job job = { .plan = plan, .bytes = bytes };
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_why why = { "" };
 
 	opts.full = true;
@@ -149,7 +149,7 @@ static bool algo_fits(const struct hk_group *group, const struct hk_algo_info *a
 	hk__select_plan_opts(&group->view, algo, &opts);
 	if (hk_plan_create(algo->coll, group->n, &opts, NULL, &plan) != HK_OK)
 		return false;
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return true;
 }
 
@@ -157,7 +157,7 @@ static void compare_all(struct hk_group *group)
 {
 	size_t bytes = counts[NCOUNTS - 1] * 4 * BLOCKS_MAX;
 	char *in = calloc(bytes, 1), *out = calloc(bytes, 1);
-	struct hk_algo_info algo;
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 	unsigned compared = 0;
 
 	CHECK(in && out && group->n <= BLOCKS_MAX);
