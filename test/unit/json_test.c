@@ -95,8 +95,7 @@ TEST(read_plan_is_the_plan)
 {
 	struct hk_plan *plan = json_create(HK_COLL_ALLREDUCE, "double-tree", 7);
 	char *text = json_text(plan, NULL);
-	struct hk_plan_info info = { .size = sizeof(info) },
-			    info_read = { .size = sizeof(info_read) };
+	struct hk_plan_info info = { .size = sizeof(info) }, info_read = info;
 	struct hk_step step, step_read;
 	struct hk_plan *read;
 
