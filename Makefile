@@ -121,6 +121,12 @@ test-inject: ## every allocation and every system call fails once, in turn; an h
 	@HK_TEST_INJECT=full build/test/inject_memory
 	@HK_TEST_INJECT=full build/test/inject_calls
 
+test-tags: ## a million tags between two ranks, over every transport; 10 minutes
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target group_tags
+	@HK_TEST_TAGS=1000000 build/test/group_tags a_tag_for_every_message
+
 test-sim: ## folded against full simulations up to 1,024 ranks; 10 minutes
 	@scripts/setup build
 	@$(call configure,default)
@@ -206,5 +212,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test test-gpu test-torch bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
-	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject \
+	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real

@@ -127,6 +127,10 @@ void hk__hash_fini(struct hk__hash *hash);
  * NULL only where memory ran out. Valid until the next call.
  */
 struct hk__hash_entry *hk__hash_get(struct hk__hash *hash, uint64_t key0, uint64_t key1);
+/* NULL: there is none. */
+struct hk__hash_entry *hk__hash_find(const struct hk__hash *hash, uint64_t key0, uint64_t key1);
+/* Others may move: entries that were found are found again. */
+void hk__hash_remove(struct hk__hash *hash, struct hk__hash_entry *entry);
 
 /* ---- bits ---- */
 

@@ -144,3 +144,29 @@ struct hk__hash_entry *hk__hash_get(struct hk__hash *hash, uint64_t key0, uint64
 	}
 	return entry;
 }
+
+struct hk__hash_entry *hk__hash_find(const struct hk__hash *hash, uint64_t key0, uint64_t key1)
+{
+	struct hk__hash_entry *entry = hash->count ? hash_find(hash, key0, key1) : NULL;
+
+	return entry && entry->used ? entry : NULL;
+}
+
+void hk__hash_remove(struct hk__hash *hash, struct hk__hash_entry *entry)
+{
+	size_t mask = hash->room - 1, hole = (size_t)(entry - hash->entries);
+
+	hk_assert(hole <= mask && entry->used);
+	/* Who stands behind it, and was pushed on by it, moves up. */
+	for (size_t at = (hole + 1) & mask; hash->entries[at].used; at = (at + 1) & mask) {
+		const uint64_t *key = hash->entries[at].key;
+		size_t home = (size_t)hash_mix(key[0], key[1]) & mask;
+
+		if (((at - home) & mask) < ((at - hole) & mask))
+			continue;
+		hash->entries[hole] = hash->entries[at];
+		hole = at;
+	}
+	hash->entries[hole].used = 0;
+	hash->count--;
+}

@@ -32,6 +32,19 @@ void hk__chans_fini(struct hk__chans *chans);	/* closes them */
 /* Nothing of the callers' memory is used for them any more. */
 void hk__chans_cancel(struct hk__chans *chans);
 
+struct hk__chans_want {
+	bool sends;			/* to the peer; else from it */
+	uint32_t peer;			/* of the group */
+	uint32_t from_lane, to_lane;
+	uint32_t slots, slot_bytes;	/* 0: as those of the group */
+};
+
+/* As wanted, opened if it is not; the same each time it is asked for. */
+enum hk_status hk__chans_open(struct hk__chans *chans, const struct hk__chans_want *want,
+			      struct hk_chan **chan_out);
+/* NULL: it was not opened yet. */
+struct hk_chan *hk__chans_find(const struct hk__chans *chans, bool sends, uint32_t peer,
+			       uint32_t from_lane, uint32_t to_lane);
 /* The channel to (sends) or from a rank of the group. */
 enum hk_status hk__chans_get(struct hk__chans *chans, bool sends, uint32_t peer,
 			     uint32_t from_lane, uint32_t to_lane, struct hk_chan **chan_out);

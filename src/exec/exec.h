@@ -120,6 +120,7 @@ uint32_t hk__program_stands(const struct hk__program *program, struct hk__lane_s
 
 struct hk__transfer {
 	struct hk_chan *chan;
+	uint32_t tag;
 	bool sends;
 	char *at;
 	uint64_t left;			/* bytes */

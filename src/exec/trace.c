@@ -100,7 +100,7 @@ void hk__trace_message(struct hk__transfer *transfer, uint64_t start, uint32_t b
 	record->start_ns = start;
 	record->end_ns = hk__now_ns();
 	record->is.step.since_ns = transfer->since;
-	record->is.step.lane = chan->spec.key.from_lane;
+	record->is.step.lane = transfer->tag;
 	record->is.step.op = transfer->sends ? HK_OP_SEND : HK_OP_RECV;
 	chan->bytes = bytes;
 	if (transfer->sends)

@@ -81,6 +81,7 @@ static void group_fini(void *ctx)
 	hk__record_leave(group);
 	hk__group_unbind(group);
 	hk__chans_fini(&group->chans);
+	hk__p2p_fini(&group->p2p);
 }
 
 void hk__group_destroy(struct hk_group *group)
@@ -142,6 +143,7 @@ static enum hk_status group_make(const struct group_spec *spec, struct hk_group 
 	hk__array_init(&group->bound, group->alloc, sizeof(struct hk__bound));
 	hk__array_init(&group->proved, group->alloc, sizeof(struct hk_plan *));
 	hk__chans_init(&group->chans, group->alloc);
+	hk__p2p_init(&group->p2p, group->alloc);
 	group->chans.net = world->net;
 	group->chans.trace = world->trace;
 	group->chans.context = spec->context;

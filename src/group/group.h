@@ -22,6 +22,7 @@
 #include "group/failure/consent.h"
 #include "group/failure/health.h"
 #include "group/heap.h"
+#include "group/p2p.h"
 #include "group/record/trace.h"
 #include "model/select.h"
 
@@ -208,6 +209,7 @@ struct hk_request {
 	bool transfers;
 	uint32_t peer;
 	struct hk__transfer transfer;
+	struct hk__p2p_place p2p;
 
 	/* A collective. */
 	enum hk_coll coll;
@@ -299,6 +301,7 @@ struct hk_group {
 	struct hk_fabric *fabric;
 	struct hk__fabric_view view;
 	struct hk__chans chans;
+	struct hk__p2p p2p;
 	struct hk__array bound;		/* struct hk__bound */
 	struct hk__array proved;	/* const struct hk_plan *: of callers */
 	/* Algorithms chosen so far, by collective and size; names of the library. */

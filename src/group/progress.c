@@ -77,6 +77,8 @@ static void request_describe(const struct hk_request *request, struct hk__text *
 	if (request->transfers) {
 		hk__text_add(text, "%s rank %u", request->transfer.sends ? "send to" : "recv from",
 			     request->peer);
+		if (request->card.tag)
+			hk__text_add(text, " with tag %u", request->card.tag);
 		return;
 	}
 	hk__text_add(text, "%s number %llu", hk_coll_name(request->coll),
@@ -311,9 +313,7 @@ static enum hk_status transfer_poll(struct hk_request *request, bool *moved)
 	if (request->staged)
 		return hk__staged_poll(request, moved);
 	if (!chan) {
-		enum hk_status status =
-			hk__chans_get(&group->chans, request->transfer.sends, request->peer,
-				      request->card.tag, HK_NONE, &request->transfer.chan);
+		enum hk_status status = hk__p2p_begin(request, moved);
 
 		if (status != HK_OK)
 			return status;
@@ -330,6 +330,8 @@ static enum hk_status transfer_poll(struct hk_request *request, bool *moved)
 	*moved |= stepped;
 	if (status == HK_INPROGRESS)
 		chan->pass = group->pass;
+	else if (request->p2p.shared)
+		hk__p2p_end(request);
 	return status;
 }
 
@@ -338,9 +340,10 @@ static void group_poll_transfers(struct hk_group *group, bool *moved)
 	struct hk_request **link = &group->transfers, *last = NULL;
 
 	group->pass++;
+	enum hk_status said = group->p2p.unsaid ? hk__p2p_say(&group->p2p, moved) : HK_OK;
 	while (*link) {
 		struct hk_request *request = *link;
-		enum hk_status status = transfer_poll(request, moved);
+		enum hk_status status = said == HK_OK ? transfer_poll(request, moved) : said;
 
 		if (status == HK_INPROGRESS) {
 			last = request;
@@ -348,12 +351,13 @@ static void group_poll_transfers(struct hk_group *group, bool *moved)
 			continue;
 		}
 		*moved = true;
-		if (status != HK_OK) {
+		/* One that no channel is left for was not begun, and harms no other. */
+		if (status != HK_OK && (status != HK_ELIMIT || request->transfer.chan)) {
 			request_fail(request, status);
 			return;
 		}
 		*link = request->next;
-		request_over(request, HK_OK);
+		request_over(request, status);
 	}
 	group->transfers_tail = last;
 }
@@ -561,6 +565,25 @@ static void time_out_job(void *ctx)
 		request_time_out(request);
 }
 
+/* As it ended; one that was refused after it was queued says why, to its caller. */
+static enum hk_status request_status(struct hk_request *request)
+{
+	struct hk_group *group = request->group;
+
+	hk__world_lock(group->world);
+	enum hk_status status = request->status;
+	bool refused = status == HK_ELIMIT && group->failed == HK_OK;
+	hk__world_unlock(group->world);
+	if (!refused || !request->transfers)
+		return status;
+	return hk__group_refuse(
+		group, status,
+		"%s rank %u with tag %u: this rank has no channel left: free groups "
+		"that are not used, or start fewer ranks on a host",
+		request->transfer.sends ? "send to" : "recv from", request->peer,
+		request->card.tag);
+}
+
 /* timeout_ns 0: until the deadline of the call, and then it has failed. */
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns)
 {
@@ -578,10 +601,7 @@ enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns
 	hk__world_unlock(world);
 	if (waited == HK_ETIMEDOUT && ends)
 		hk__world_run(world, time_out_job, request);
-	hk__world_lock(world);
-	enum hk_status status = request->status;
-	hk__world_unlock(world);
-	return status;
+	return request_status(request);
 }
 
 enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *request,
@@ -634,10 +654,7 @@ enum hk_status hk_request_test(struct hk_request *request)
 	hk__world_unlock(world);
 	if (late)
 		hk__world_run(world, time_out_job, request);
-	hk__world_lock(world);
-	enum hk_status status = request->status;
-	hk__world_unlock(world);
-	return status;
+	return request_status(request);
 }
 
 enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)

@@ -100,16 +100,19 @@ static bool op_right(const struct work *work, const struct op *op)
 	return true;
 }
 
-static enum hk_status op_neighbours(struct work *work, uint64_t count)
+/* Each time with another tag. */
+static enum hk_status op_neighbours(struct work *work, uint64_t count, uint64_t number)
 {
+	struct hk_opts opts = HK_OPTS_INIT;
+	opts.tag = (uint32_t)number;
 	uint32_t next = (work->rank + 1) % work->n;
 	uint32_t before = (work->rank + work->n - 1) % work->n;
 	enum hk_status status = hk_batch_begin(work->group);
 
 	if (status == HK_OK)
-		status = hk_send(work->group, work->in, count, HK_TYPE_UINT32, next, NULL);
+		status = hk_send(work->group, work->in, count, HK_TYPE_UINT32, next, &opts);
 	if (status == HK_OK)
-		status = hk_recv(work->group, work->out, count, HK_TYPE_UINT32, before, NULL);
+		status = hk_recv(work->group, work->out, count, HK_TYPE_UINT32, before, &opts);
 	return status == HK_OK ? hk_batch_end(work->group) : status;
 }
 
@@ -152,7 +155,7 @@ enum hk_status work_do(struct work *work, uint64_t number, const char **wrong_ou
 	*wrong_out = NULL;
 	op_fill(work, &op);
 	if (op.coll == HK_COLL_COUNT) {
-		status = op_neighbours(work, op.count);
+		status = op_neighbours(work, op.count, number);
 	} else {
 		opts.request = op.later ? &request : NULL;
 		status = op_call(work, &op, &opts);

@@ -116,20 +116,22 @@ static enum hk_status step_split(struct bed_seat *seat, uint64_t *random)
 
 #define TRANSFER 700u
 
-/* To the right and from the left. */
-static enum hk_status step_transfers(struct bed_seat *seat)
+/* To the right and from the left, by some tag. */
+static enum hk_status step_transfers(struct bed_seat *seat, uint32_t tag)
 {
+	struct hk_opts opts = HK_OPTS_INIT;
 	uint32_t n = hk_group_size(seat->group), rank = hk_group_rank(seat->group);
 	unsigned char out[TRANSFER], in[TRANSFER] = { 0 };
 
+	opts.tag = tag;
 	memset(out, (int)rank + 1, sizeof(out));
 	enum hk_status status = hk_batch_begin(seat->group);
 	if (status != HK_OK)
 		return status;
-	status = hk_send(seat->group, out, TRANSFER, HK_TYPE_UINT8, (rank + 1) % n, NULL);
+	status = hk_send(seat->group, out, TRANSFER, HK_TYPE_UINT8, (rank + 1) % n, &opts);
 	if (status == HK_OK)
-		status =
-			hk_recv(seat->group, in, TRANSFER, HK_TYPE_UINT8, (rank + n - 1) % n, NULL);
+		status = hk_recv(seat->group, in, TRANSFER, HK_TYPE_UINT8, (rank + n - 1) % n,
+				 &opts);
 	bed_call(seat);
 	enum hk_status ended = hk_batch_end(seat->group);
 	bed_called(seat, "batch", seat->bed->spec.timeout_ns);
@@ -152,7 +154,7 @@ static enum hk_status step_do(struct bed_seat *seat, uint64_t *random)
 	case STEP_SPLIT:
 		return step_split(seat, random);
 	case STEP_TRANSFERS:
-		return step_transfers(seat);
+		return step_transfers(seat, (uint32_t)(any % 40));
 	case STEP_COMPUTE:
 		hk__simnet_sleep(seat->bed->simnet, any % (300 * BED_MS));
 		return HK_OK;

@@ -401,6 +401,41 @@ TEST(hash_dense_keys)
 	counted_check_empty(&counted);
 }
 
+/* Against an array: entries come and go, in any order, and none is lost. */
+TEST(hash_entries_are_removed)
+{
+	static uint32_t held[512];
+	uint64_t seed = test_seed(7);
+	struct hk__hash hash;
+	size_t count = 0;
+
+	memset(held, 0, sizeof(held));
+	hk__hash_init(&hash, &hk__alloc_default);
+	CHECK(!hk__hash_find(&hash, 1, 2));
+	for (uint32_t i = 1; i < 200000; i++) {
+		uint32_t key = (uint32_t)(test_random(&seed) % 512);
+		struct hk__hash_entry *entry = hk__hash_find(&hash, key % 8, key / 8);
+
+		CHECK_EQ(entry ? entry->value : 0, held[key]);
+		/* Mostly full for a while, then mostly empty. */
+		if (entry && test_random(&seed) % 4 <= (i / 20000) % 2 * 3) {
+			hk__hash_remove(&hash, entry);
+			held[key] = 0;
+			count--;
+		} else if (!entry && test_random(&seed) % 4 >= (i / 20000) % 2 * 3) {
+			entry = hk__hash_get(&hash, key % 8, key / 8);
+			CHECK(entry && entry->value == HK_NONE);
+			entry->value = held[key] = i;
+			count++;
+		}
+		CHECK_EQ(hash.count, count);
+	}
+	CHECK(hash.room <= 1024);
+	for (uint32_t key = 0; key < 512; key++)
+		CHECK_EQ(hk__hash_find(&hash, key % 8, key / 8) != NULL, held[key] != 0);
+	hk__hash_fini(&hash);
+}
+
 TEST(hash_random_keys)
 {
 	enum {

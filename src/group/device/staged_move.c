@@ -334,15 +334,10 @@ static enum hk_status channel_poll(struct hk__staged *call, bool *moved, struct 
 {
 	struct hk_request *request = &call->request;
 
-	if (!request->transfer.chan) {
-		struct hk__chans *chans = &request->group->chans;
-		enum hk_status status =
-			hk__chans_get(chans, request->transfer.sends, request->peer,
-				      request->card.tag, HK_NONE, &request->transfer.chan);
+	enum hk_status status = hk__p2p_begin(request, moved);
 
-		if (status != HK_OK)
-			return status;
-	}
+	if (status != HK_OK)
+		return status;
 	return call->pipe->sends ? channel_send(call, moved, why)
 				 : channel_receive(call, moved, why);
 }
@@ -403,9 +398,13 @@ enum hk_status hk__staged_poll(struct hk_request *request, bool *moved)
 		return HK_INPROGRESS;
 	}
 	status = call_poll(call, moved, why);
+	if (status == HK_INPROGRESS) /* it was not begun: none overtakes it */
+		call->pipe->pass = group->pass;
 	if (status != HK_OK)
 		return status;
 	if (!call_is_through(call))
 		call->pipe->pass = group->pass;
+	else
+		hk__p2p_end(request);
 	return call_is_over(call) ? HK_OK : HK_INPROGRESS;
 }
