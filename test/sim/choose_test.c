@@ -389,7 +389,7 @@ static double crowded_ns(const struct hk_fabric *fabric, const char *algo, doubl
 	CHECK_EQ(hk_plan_create(HK_COLL_BROADCAST, 8, &plan_opts, NULL, &plan), HK_OK);
 	struct hk_sim_job job = { .plan = plan, .bytes = bytes };
 	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, NULL, &result), HK_OK);
-	hk_plan_destroy(plan);
+	hk_plan_free(plan);
 	return result.time_ns;
 }
 
