@@ -50,6 +50,7 @@ struct hk__nccl_env {
 	const char *comm_id;	/* NCCL_COMM_ID */
 	const char *host;	/* NCCL_HOSTID */
 	const char *net;	/* "tcp" by NCCL_SHM_DISABLE; else NULL */
+	const char *gpu;	/* "staged" by NCCL_P2P_DISABLE; else NULL: HOCKET_GPU */
 	uint64_t timeout_ns;	/* HOCKET_TIMEOUT, or an hour */
 	const char *algo[HK_COLL_COUNT]; /* by NCCL_ALGO; NULL: Hocket chooses */
 };

@@ -136,9 +136,8 @@ static void env_read(void)
 	env.host = text_of("NCCL_HOSTID");
 	env.net = flag_of("NCCL_SHM_DISABLE") ? "tcp" : NULL;
 	env.timeout_ns = timeout_read();
-	/* Groups read it when they are made; there is no option for it. */
-	if (flag_of("NCCL_P2P_DISABLE") && !text_of("HOCKET_GPU"))
-		(void)setenv("HOCKET_GPU", "staged", 0); /* NOLINT(concurrency-mt-unsafe) */
+	/* Never by setenv: other threads may be in getenv. */
+	env.gpu = flag_of("NCCL_P2P_DISABLE") && !text_of("HOCKET_GPU") ? "staged" : NULL;
 	if (text_of("NCCL_ALGO"))
 		algo_read(text_of("NCCL_ALGO"));
 	env_ignored();

@@ -18,6 +18,7 @@ struct hk_group_opts hk__nccl_group_opts(void)
 	opts.progress = true; /* calls of several communicators, by several threads */
 	opts.host = env->host;
 	opts.net = env->net;
+	opts.gpu = env->gpu;
 	opts.timeout_ns = env->timeout_ns;
 	return opts;
 }

@@ -45,9 +45,10 @@ struct hk_group_opts {
 	uint64_t watch_ns;	/* between looks after the processes of this host; 0: 100 ms */
 	uint64_t silence_ns;	/* of a host, until it is lost; 0: 4 s */
 	bool encrypt;		/* what goes over networks */
+	const char *gpu;	/* device memory: "auto", "staged" or "off" */
 };
 #define HK_GROUP_OPTS_INIT { sizeof(struct hk_group_opts), NULL, 0, 0, NULL, NULL, NULL, NULL, \
-			     0, false, false, NULL, NULL, 0, 0, false }
+			     0, false, false, NULL, NULL, 0, 0, false, NULL }
 
 /*
  * Joins the group of all ranks; returns when all have come. opts may be NULL.

@@ -218,14 +218,18 @@ static enum hk_status net_read(const struct hk__env *env, const char *option,
 	return text ? hk__env_wrong(env, "HOCKET_NET", "auto, shm or tcp is needed") : HK_OK;
 }
 
-static enum hk_status gpu_read(const struct hk__env *env, enum hk__gpu_use *use_out)
+static enum hk_status gpu_read(const struct hk__env *env, const char *option,
+			       enum hk__gpu_use *use_out)
 {
 	static const char *const names[] = { "auto", "staged", "off" };
-	const char *text = hk__env_get(env, "HOCKET_GPU");
+	const char *text = option ? option : hk__env_get(env, "HOCKET_GPU");
 	size_t i = 0;
 
 	while (text && i < 3 && strcmp(text, names[i]) != 0)
 		i++;
+	if (i == 3 && option)
+		return hk__why(env->why, HK_EINVAL, "gpu \"%.32s\": auto, staged or off is needed",
+			       option);
 	if (i == 3)
 		return hk__env_wrong(env, "HOCKET_GPU", "auto, staged or off is needed");
 	*use_out = (enum hk__gpu_use)i;
@@ -336,7 +340,7 @@ enum hk_status hk__group_environment(const struct hk_group_opts *opts_from, char
 	if (status == HK_OK)
 		status = net_read(&env, opts.net, &found.net);
 	if (status == HK_OK)
-		status = gpu_read(&env, &found.gpu);
+		status = gpu_read(&env, opts.gpu, &found.gpu);
 	if (status == HK_OK)
 		status = timeout_read(&env, opts.timeout_ns, &found.timeout_ns);
 	if (status == HK_OK)

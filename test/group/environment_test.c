@@ -570,6 +570,18 @@ TEST(group_options_win)
 	CHECK_EQ(env.timeout_ns, 9);
 	CHECK_EQ(group_env("HOCKET_CHECK=0", &opts, &why, &env), HK_OK);
 	CHECK(env.check);
+	CHECK_EQ(group_env("HOCKET_GPU=off", &opts, &why, &env), HK_OK);
+	CHECK_EQ(env.gpu, HK__GPU_USE_OFF);
+	opts.gpu = "staged";
+	CHECK_EQ(group_env("HOCKET_GPU=off", &opts, &why, &env), HK_OK);
+	CHECK_EQ(env.gpu, HK__GPU_USE_STAGED);
+	opts.gpu = "auto";
+	CHECK_EQ(group_env("HOCKET_GPU=off", &opts, &why, &env), HK_OK);
+	CHECK_EQ(env.gpu, HK__GPU_USE_AUTO);
+	opts.gpu = "direct";
+	CHECK_EQ(group_env(NULL, &opts, &why, &env), HK_EINVAL);
+	CHECK_HAS(why.text, "gpu \"direct\"");
+	opts.gpu = NULL;
 	opts.net = "ucx";
 	CHECK_EQ(group_env(NULL, &opts, &why, &env), HK_EINVAL);
 	CHECK_HAS(why.text, "net \"ucx\"");

@@ -457,6 +457,38 @@ static void split_device_rank(struct bed_rank *rank)
 	bed_memory_close(&memory);
 }
 
+/* As the environment wants it, which stays as it was: threads may be reading it. */
+static void staged_device_rank(struct bed_rank *rank)
+{
+	struct bed_memory memory;
+	ncclComm_t comm;
+	int x = 1, sum = 0;
+
+	bed_memory_open(&memory, true);
+	int *at = bed_alloc(&memory, sizeof(x));
+	bed_write(&memory, at, &x, sizeof(x));
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	CHECK(!getenv("HOCKET_GPU"));
+	bed_capture_begin(&memory);
+	CHECK_EQ(ncclAllReduce(at, at, 1, ncclInt, ncclSum, comm, memory.stream),
+		 ncclInvalidArgument);
+	CHECK_HAS(ncclGetLastError(comm), "HOCKET_GPU=staged");
+	bed_capture_end(&memory, 0);
+	NCCL(ncclAllReduce(at, at, 1, ncclInt, ncclSum, comm, memory.stream));
+	bed_read(&memory, &sum, at, sizeof(sum));
+	CHECK_EQ(sum, rank->n);
+	NCCL(ncclCommDestroy(comm));
+	bed_free(&memory, at);
+	bed_memory_close(&memory);
+}
+
+TEST(device_staged_by_environment)
+{
+	CHECK_EQ(unsetenv("HOCKET_GPU"), 0);
+	CHECK_EQ(setenv("NCCL_P2P_DISABLE", "1", 1), 0);
+	bed_processes(2, staged_device_rank, NULL);
+}
+
 TEST(device_split_processes)
 {
 	bed_processes(4, split_device_rank, NULL);
