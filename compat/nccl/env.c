@@ -23,6 +23,17 @@ static const char *text_of(const char *name)
 	return text && *text ? text : NULL;
 }
 
+/* A copy: what getenv returned is the program's, which may change it. */
+static const char *text_copy(const char *name)
+{
+	const char *text = text_of(name);
+	const char *copy = text ? strdup(text) : NULL;
+
+	if (text && !copy)
+		hk__nccl_log(HK__NCCL_WARN, "no memory for %s, which is ignored", name);
+	return copy;
+}
+
 static bool flag_of(const char *name)
 {
 	const char *text = text_of(name);
@@ -131,9 +142,9 @@ static void env_ignored(void)
 
 static void env_read(void)
 {
-	env.ifname = text_of("NCCL_SOCKET_IFNAME");
-	env.comm_id = text_of("NCCL_COMM_ID");
-	env.host = text_of("NCCL_HOSTID");
+	env.ifname = text_copy("NCCL_SOCKET_IFNAME");
+	env.comm_id = text_copy("NCCL_COMM_ID");
+	env.host = text_copy("NCCL_HOSTID");
 	env.net = flag_of("NCCL_SHM_DISABLE") ? "tcp" : NULL;
 	env.timeout_ns = timeout_read();
 	/* Never by setenv: other threads may be in getenv. */

@@ -225,7 +225,9 @@ static ncclResult_t shrink_meet(struct hk__nccl_job *job)
 	pthread_mutex_lock(&parent->lock);
 	ncclResult_t result = shrink_tell(job, first, &place);
 	pthread_mutex_unlock(&parent->lock);
-	if (result == ncclSuccess)
+	if (result != ncclSuccess)
+		hk__nccl_place_close(&place);
+	else
 		result = group_at(comm, &place);
 	if (result == ncclSuccess)
 		result = hk__nccl_comm_prepare(comm);

@@ -2,6 +2,7 @@
 /* abort_test.c - communicators that are given up: at any time, by any thread. */
 #include "bed.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -308,4 +309,45 @@ static void revoke_rank(struct bed_rank *rank)
 TEST(revoke_threads)
 {
 	bed_threads(2, revoke_rank, NULL);
+}
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	CHECK(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* Nothing of a shrink that fails is left. */
+static void revoked_shrink_rank(struct bed_rank *rank)
+{
+	struct bed_pipes *pipes = rank->ctx;
+	int exclude[] = { 2 };
+	ncclComm_t comm, less;
+
+	NCCL(ncclCommInitRank(&comm, rank->n, rank->id, rank->rank));
+	if (rank->rank == 0) {
+		NCCL(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+		int before = descriptors();
+		CHECK_EQ(ncclCommShrink(comm, exclude, 1, &less, NULL, NCCL_SHRINK_DEFAULT),
+			 ncclRemoteError);
+		CHECK_EQ(descriptors(), before);
+		for (int r = 1; r < rank->n; r++)
+			bed_tell(pipes->come);
+	} else {
+		bed_hear(pipes->come);
+	}
+	NCCL(ncclCommDestroy(comm));
+}
+
+TEST(shrink_of_one_that_was_revoked)
+{
+	struct bed_pipes pipes = bed_pipes_open();
+
+	bed_processes(3, revoked_shrink_rank, &pipes);
 }
