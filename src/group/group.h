@@ -204,6 +204,7 @@ struct hk_request {
 
 	bool on_device;			/* noted by a batch; never queued */
 	void *stream;			/* of it */
+	int ordinal;			/* of it: the GPU whose memory it has; -1: it has none */
 
 	/* A transfer. */
 	bool transfers;

@@ -61,12 +61,12 @@ static inline const char *hk__request_name(const struct hk_request *request)
 
 enum hk_status hk__group_device_transfer(struct hk_group *group, struct hk_request *request,
 					 const struct hk_opts *opts);
-/* alltoallv, by itself. */
+/* alltoallv, by itself; ordinal: of the GPU whose memory it has; -1: it has none. */
 enum hk_status hk__group_device_alltoallv(struct hk_group *group, const struct hk_request *request,
-					  const struct hk_opts *opts);
+					  const struct hk_opts *opts, int ordinal);
 /* A call, until its batch ends. */
 enum hk_status hk__group_device_note(struct hk_group *group, const struct hk_request *request,
-				     const struct hk_opts *opts);
+				     const struct hk_opts *opts, int ordinal);
 /* What the batch has noted of device memory: enqueued, and noted no more. */
 enum hk_status hk__group_device_batch(struct hk_group *group);
 /* "send to rank 3 ...", of a report; HK_EMISMATCH or HK_ETIMEDOUT. */

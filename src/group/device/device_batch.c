@@ -145,23 +145,12 @@ static enum hk_status pairs_run(struct pairs *pairs, struct hk_group *group)
 
 /* ---- calls ---- */
 
-/* The GPU that its memory is of; -1: it has none. */
-static int request_ordinal(const struct hk_request *request)
-{
-	int ordinal = -1;
-
-	if (!hk__cuda_memory(request->call.in, &ordinal))
-		(void)hk__cuda_memory(request->call.out, &ordinal);
-	return ordinal;
-}
-
 /* One request by itself. */
 static enum hk_status request_run(struct hk_group *group, const struct hk_request *request,
 				  const struct hk_opts *opts)
 {
 	struct pairs pairs;
-	enum hk_status status =
-		hk__group_device_ready(group, request, opts, request_ordinal(request));
+	enum hk_status status = hk__group_device_ready(group, request, opts, request->ordinal);
 
 	if (status != HK_OK)
 		return status;
@@ -181,11 +170,13 @@ enum hk_status hk__group_device_transfer(struct hk_group *group, struct hk_reque
 {
 	const char *name = hk__request_name(request);
 	enum hk_status status = hk__group_device_look(group);
-	int device;
+	bool on_device;
 
 	if (status != HK_OK)
 		return status;
-	if (request->transfer.left && !hk__cuda_memory(request->transfer.at, &device))
+	request->ordinal = -1;
+	on_device = hk__cuda_memory(request->transfer.at, &request->ordinal);
+	if (request->transfer.left && !on_device)
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s: to be used on a stream, and not device memory", name);
 	if (opts->request)
@@ -196,23 +187,24 @@ enum hk_status hk__group_device_transfer(struct hk_group *group, struct hk_reque
 	request->call.in = request->transfer.at;
 	request->stream = opts->stream;
 	if (group->batching)
-		return hk__group_device_note(group, request, opts);
+		return hk__group_device_note(group, request, opts, request->ordinal);
 	return request_run(group, request, opts);
 }
 
 enum hk_status hk__group_device_alltoallv(struct hk_group *group, const struct hk_request *request,
-					  const struct hk_opts *opts)
+					  const struct hk_opts *opts, int ordinal)
 {
 	struct hk_request copy = *request;
 
 	copy.stream = opts->stream;
+	copy.ordinal = ordinal;
 	return request_run(group, &copy, opts);
 }
 
 /* ---- batches ---- */
 
 enum hk_status hk__group_device_note(struct hk_group *group, const struct hk_request *request,
-				     const struct hk_opts *opts)
+				     const struct hk_opts *opts, int ordinal)
 {
 	struct hk_request *noted = hk__mem_zalloc(group->alloc, 1, sizeof(*noted));
 
@@ -221,6 +213,7 @@ enum hk_status hk__group_device_note(struct hk_group *group, const struct hk_req
 	*noted = *request;
 	noted->on_device = true;
 	noted->stream = opts->stream;
+	noted->ordinal = ordinal;
 	hk__batch_note(group, noted);
 	return HK_OK;
 }
@@ -239,8 +232,7 @@ static enum hk_status batch_begin(struct hk_group *group, const struct hk_reques
 	opts.stream = request->stream;
 	if (!request_is_pairs(request))
 		return hk__group_device_call(group, request, &opts);
-	enum hk_status status =
-		hk__group_device_ready(group, request, &opts, request_ordinal(request));
+	enum hk_status status = hk__group_device_ready(group, request, &opts, request->ordinal);
 	if (status != HK_OK)
 		return status;
 	if (hk__group_gpu_path(group) == HK__GPU_STAGED)

@@ -203,9 +203,9 @@ enum hk_status hk__group_device_call(struct hk_group *group, const struct hk_req
 	if (status == HK_OK)
 		status = request_fits(group, request, opts, &ordinal);
 	if (status == HK_OK && group->batching)
-		return hk__group_device_note(group, request, opts);
+		return hk__group_device_note(group, request, opts, ordinal);
 	if (status == HK_OK && request->call.in_counts)
-		return hk__group_device_alltoallv(group, request, opts);
+		return hk__group_device_alltoallv(group, request, opts, ordinal);
 	if (status == HK_OK)
 		status = hk__group_device_ready(group, request, opts, ordinal);
 	if (status == HK_OK && hk__group_gpu_path(group) == HK__GPU_STAGED)
