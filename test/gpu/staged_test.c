@@ -5,6 +5,7 @@
  * when something goes wrong.
  */
 #include "gpu/bed.h"
+#include "group/device/staged.h"
 #include "harness.h"
 
 #include <arpa/inet.h>
@@ -619,6 +620,37 @@ TEST(messages_in_a_row)
 TEST(messages_in_a_row_between_hosts)
 {
 	ranks_run(2, 3, 1, HK_NONE, rank_streams);
+}
+
+/* Turns of calls, chunks and notes of messages, from just below where they come round. */
+static void rank_rounds(struct rank *rank)
+{
+	static const uint32_t starts[] = { UINT32_MAX, UINT32_MAX - 6, INT32_MAX, INT32_MAX - 9u };
+
+	rank_open(rank, 120 * MIB);
+	for (unsigned i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		rank_messages(rank, rank->group, 9 * MIB + 1);
+		for (unsigned k = 0; k < 20; k++)
+			rank_messages(rank, rank->group, 1000);
+		rank_sums(rank, rank->group);
+		rank_wait(rank);
+		hk__staged_settle(rank->group);
+		MUST(rank->group, hk_barrier(rank->group, NULL));
+		hk__staged_set_numbers(rank->group, starts[i]);
+		MUST(rank->group, hk_barrier(rank->group, NULL));
+	}
+	rank_messages(rank, rank->group, 9 * MIB + 1);
+	rank_close(rank);
+}
+
+TEST(numbers_come_round)
+{
+	ranks_run(3, 7, 8, HK_NONE, rank_rounds);
+}
+
+TEST(numbers_come_round_between_hosts)
+{
+	ranks_run(3, 7, 2, HK_NONE, rank_rounds);
 }
 
 /* Groups that share ranks have slots of their own, in whatever order they are used. */

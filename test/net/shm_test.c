@@ -4,6 +4,7 @@
  * writes there is trusted. The contract is conformance_test.c's.
  */
 #include "harness.h"
+#include "net/shm/segment.h"
 #include "net/shm/shm.h"
 #include "net/keep.h"
 
@@ -125,6 +126,93 @@ TEST(a_peer_that_lies)
 	CHECK_EQ(hk__chan_reserve(unlike, 4, &slot), HK_EIO);
 	hk__chan_close(unlike);
 	close_pair(pair);
+	close_both(nets);
+}
+
+/* ---- counters that come round ---- */
+
+/* Both ends have so many messages behind them, and every slot holds the last one it had. */
+static void pair_set_count(struct hk_chan *pair[2], uint64_t count)
+{
+	struct shm_chan *from = chan_of(pair[0]), *to = chan_of(pair[1]);
+	uint32_t slots = from->base.spec.slots;
+
+	for (uint32_t i = 1; i <= slots; i++) {
+		uint32_t slot = (uint32_t)((count - i) % slots);
+
+		atomic_store(head_mark(to->heads + (size_t)slot * SHM_HEAD), (count - i + 1) << 32);
+	}
+	from->next = to->next = (uint32_t)(count % slots);
+	from->count = from->taken_seen = to->count = count;
+	atomic_store(&to->line->taken, count);
+}
+
+static void take_byte(struct hk_chan *chan, unsigned char fill)
+{
+	unsigned char got[SLOT_BYTES] = { 0 };
+	struct hk_message message;
+	bool done;
+
+	CHECK_EQ(hk__chan_take(chan, got, sizeof(got), &message, &done), HK_OK);
+	CHECK(done);
+	CHECK_EQ(got[0], fill);
+	CHECK_EQ(hk__chan_peek(chan, &message), HK_OK);
+}
+
+/* As many on their way as there are slots, and none is seen before it was sent. */
+TEST(messages_come_round)
+{
+	for (uint32_t slots = HK_SLOTS_MIN; slots <= 5; slots++) {
+		for (uint32_t before = 1; before <= 2 * slots; before++) {
+			struct hk_net *nets[2];
+			struct hk_chan *pair[2];
+			struct hk_message message;
+
+			open_both(nets);
+			open_pair(nets, slots, pair);
+			CHECK(send_bytes(pair[0], 4, 1)); /* so that it has found it */
+			take_byte(pair[1], 1);
+			pair_set_count(pair, (UINT64_C(1) << 32) - before);
+			for (uint32_t turn = 0; turn < 4; turn++) {
+				CHECK_EQ(hk__chan_peek(pair[1], &message), HK_OK);
+				CHECK(!message.data);
+				for (uint32_t i = 0; i < slots; i++)
+					CHECK(send_bytes(pair[0], 4,
+							 (unsigned char)(turn * 8 + i)));
+				CHECK(!send_bytes(pair[0], 4, 99));
+				for (uint32_t i = 0; i < slots; i++)
+					take_byte(pair[1], (unsigned char)(turn * 8 + i));
+			}
+			close_pair(pair);
+			close_both(nets);
+		}
+	}
+}
+
+/* An entry that was used that often is still one that was used: searches go on beyond it. */
+TEST(uses_of_an_entry_come_round)
+{
+	struct hk_chan_spec spec = spec_to(0, 2);
+	struct shm_entry *first, *second, *room;
+	struct shm_place place;
+	struct hk_net *nets[2];
+
+	open_both(nets);
+	struct shm_header *header = segments[1];
+	CHECK(!hk__shm_entry_find(header, 0, &spec.key, &place, &first));
+	CHECK(first);
+	atomic_store(&first->use, UINT32_MAX - 1);
+	hk__shm_entry_write(first, &spec, 64);
+	CHECK(hk__shm_entry_find(header, 0, &spec.key, &place, NULL) == first);
+	/* The next entry, as if of a key that hashes alike. */
+	second = first + 1 < header->entries + SHM_ENTRIES ? first + 1 : header->entries;
+	hk__shm_entry_write(second, &spec, 128);
+	hk__shm_entry_clear(first);
+	CHECK(hk__shm_entry_find(header, 0, &spec.key, &place, &room) == second);
+	CHECK_EQ(place.at, 128);
+	CHECK(room == first);
+	atomic_store(&second->use, 0);
+	atomic_store(&first->use, 0);
 	close_both(nets);
 }
 

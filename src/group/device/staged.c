@@ -540,6 +540,21 @@ void hk__staged_settle(struct hk_group *group)
 		hk__world_run(group->world, settle_fail, group);
 }
 
+void hk__staged_set_numbers(struct hk_group *group, uint32_t number)
+{
+	struct hk__staging *staging = group->staging;
+
+	staging_sweep(staging);
+	hk_assert(!staging->flying);
+	hk__world_lock(group->world);
+	for (struct hk__staged *call = staging->free; call; call = call->next) {
+		call->turn = number;
+		__atomic_store_n(call->mark, number, __ATOMIC_RELEASE);
+	}
+	hk__pipes_set_numbers(staging, number);
+	hk__world_unlock(group->world);
+}
+
 static void staging_free(struct hk__staging *staging)
 {
 	struct hk_group *group = staging->group;

@@ -81,6 +81,14 @@ enum hk_status hk__staged_batch_end(struct hk_group *group);
 void hk__staged_settle(struct hk_group *group);
 void hk__staged_free(struct hk_group *group);
 
+/*
+ * For tests: calls and messages of this rank have so many turns, chunks and notes behind
+ * them. Ranks of all pipes are told the same, while nothing is under way.
+ */
+void hk__staged_set_numbers(struct hk_group *group, uint32_t number);
+/* staged_move.c's part of it. */
+void hk__pipes_set_numbers(struct hk__staging *staging, uint32_t number);
+
 /* ---- for progress.c ---- */
 
 /* Whether its stream has come to it; then it is held no longer. */

@@ -137,6 +137,33 @@ void hk__staged_close(struct hk__staging *staging)
 	}
 }
 
+/* The last chunk that each slot had. */
+static void words_set(struct hk__ring_word *words, uint32_t slots, uint32_t number)
+{
+	for (uint32_t i = 0; i < slots; i++)
+		__atomic_store_n(&words[(number - 1 - i) % slots].chunk, number - i,
+				 __ATOMIC_RELEASE);
+}
+
+void hk__pipes_set_numbers(struct hk__staging *staging, uint32_t number)
+{
+	for (struct hk__pipe *pipe = staging->pipes; pipe; pipe = pipe->next) {
+		struct hk__ring *ring = pipe->ring;
+
+		hk_assert(pipe_rests(pipe));
+		pipe->copies = pipe->copied = pipe->moved = pipe->messages = number;
+		if (!ring) {
+			words_set((struct hk__ring_word *)(void *)pipe->memory.at, pipe->slots,
+				  number);
+			continue;
+		}
+		words_set(ring->ready, pipe->slots, number);
+		words_set(ring->free, pipe->slots, number);
+		__atomic_store_n(&ring->posted, number, __ATOMIC_RELEASE);
+		__atomic_store_n(&ring->taken, number, __ATOMIC_RELEASE);
+	}
+}
+
 /* ---- chunks ---- */
 
 static char *chunk_at(const struct hk__pipe *pipe, uint32_t number)

@@ -65,7 +65,10 @@ void hk__shm_entry_write(struct shm_entry *entry, const struct hk_chan_spec *spe
 	atomic_store_explicit(&entry->use, use + 1, memory_order_release);
 }
 
+/* Where it comes round it skips 0: a search ends at an entry that never was. */
 void hk__shm_entry_clear(struct shm_entry *entry)
 {
-	atomic_fetch_add_explicit(&entry->use, 1, memory_order_release);
+	uint32_t use = atomic_load_explicit(&entry->use, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&entry->use, use ? use : 2, memory_order_release);
 }
