@@ -128,16 +128,14 @@ HK__NCCL_TWIN(CommRevoke);
 
 /* ---- questions ---- */
 
-/* Whether its group has failed while nobody called: an empty batch says so. */
+/* Whether its group has failed while nobody called. */
 static void comm_look(struct ncclComm *comm)
 {
 	if (pthread_mutex_trylock(&comm->lock) != 0)
 		return; /* in a call, which will say it itself */
 	if (!atomic_load(&comm->aborts)) {
-		enum hk_status status = hk_batch_begin(comm->group);
+		enum hk_status status = hk_group_state(comm->group);
 
-		if (status == HK_OK)
-			status = hk_batch_end(comm->group);
 		if (status != HK_OK)
 			(void)hk__nccl_comm_failed(comm, status, "ncclCommGetAsyncError");
 	}

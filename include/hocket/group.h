@@ -88,6 +88,11 @@ HK_API void hk_group_free(struct hk_group *group);
 
 HK_API uint32_t hk_group_rank(const struct hk_group *group);
 HK_API uint32_t hk_group_size(const struct hk_group *group);
+/*
+ * HK_OK while the group can be used; else the status that it has failed with, as far as
+ * this rank knows. Waits for nobody.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_state(struct hk_group *group);
 /* Why the last call on this group failed; "" if none did. */
 HK_API const char *hk_group_why(const struct hk_group *group);
 
@@ -113,9 +118,11 @@ struct hk_opts {
  * reducescatter and scatter, `out` in `in`) that coll.h names. Buffers, counts
  * and factor stay as they are until the call, or its request, is over. opts may
  * be NULL. All ranks give the same counts, type, operation, root, algorithm
- * and plan. HK_EINVAL, HK_ENOMEM and HK_ELIMIT say that nothing was begun. After
- * HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH, HK_EREVOKED or HK_EIO the group has failed,
- * on all ranks: it can be agreed on, shrunk and freed. `out` is undefined then.
+ * and plan. A call that is refused changes nothing. An operation that was begun and
+ * fails, with whatever status, fails its group, on all ranks: hk_group_state() tells the
+ * two apart. HK_EINVAL is always a refusal; HK_ETIMEDOUT, HK_EPEER, HK_EMISMATCH,
+ * HK_EREVOKED and HK_EIO never are. A failed group can be agreed on, shrunk and freed.
+ * `out` is undefined then.
  *
  * Buffers may be CUDA device memory, both or none, in processes that have called CUDA
  * before they make the group. Such a call is enqueued on a stream, and returns: it is

@@ -7,7 +7,7 @@
 const char *hk_status_name(enum hk_status status)
 {
 	switch (status) {
-#define STATUS_NAME(name, value, scope, text) \
+#define STATUS_NAME(name, value, text) \
 	case HK_##name: \
 		return "HK_" #name;
 		HK_STATUS_MAP(STATUS_NAME)
@@ -19,25 +19,13 @@ const char *hk_status_name(enum hk_status status)
 const char *hk_status_text(enum hk_status status)
 {
 	switch (status) {
-#define STATUS_TEXT(name, value, scope, text) \
+#define STATUS_TEXT(name, value, text) \
 	case HK_##name: \
 		return text;
 		HK_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT
 	}
 	return "not a status";
-}
-
-enum hk_scope hk_status_scope(enum hk_status status)
-{
-	switch (status) {
-#define STATUS_SCOPE(name, value, scope, text) \
-	case HK_##name: \
-		return HK_SCOPE_##scope;
-		HK_STATUS_MAP(STATUS_SCOPE)
-#undef STATUS_SCOPE
-	}
-	return HK_SCOPE_CALL;
 }
 
 #define VERSION_TEXT(a, b, c) VERSION_QUOTE(a) "." VERSION_QUOTE(b) "." VERSION_QUOTE(c)

@@ -143,7 +143,7 @@ bool hk__answer_read(const unsigned char bytes[HK__ANSWER_BYTES], enum hk_status
 	uint32_t status = (uint32_t)get(&at, 4);
 	uint32_t len = (uint32_t)get(&at, 4);
 
-#define ANSWER_KNOWN(name, value, scope, text) status == (uint32_t)HK_##name ||
+#define ANSWER_KNOWN(name, value, text) status == (uint32_t)HK_##name ||
 	if (!(HK_STATUS_MAP(ANSWER_KNOWN) false) || status == (uint32_t)HK_INPROGRESS)
 		return false;
 #undef ANSWER_KNOWN

@@ -589,6 +589,14 @@ uint32_t hk_group_size(const struct hk_group *group)
 	return group->n;
 }
 
+enum hk_status hk_group_state(struct hk_group *group)
+{
+	if (!group)
+		return HK_EINVAL;
+	enum hk_status status = hk__group_failed(group);
+	return status == HK_OK ? hk__group_device_look(group) : status;
+}
+
 const char *hk_group_why(const struct hk_group *group)
 {
 	if (hk__world_inherited(group->world))

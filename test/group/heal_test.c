@@ -231,6 +231,40 @@ static void fails_in_a_batch(struct world_seat *seat)
 	hk_group_free(rest);
 }
 
+/* A refusal leaves the group as it was; an operation that fails does not. */
+static void state_is(struct world_seat *seat)
+{
+	struct hk_opts opts = HK_OPTS_INIT;
+	struct hk_group *part, *rest;
+	int64_t in = 1, out = 0;
+
+	CHECK_EQ(hk_group_split(seat->group, 0, 0, &part), HK_OK);
+	CHECK_EQ(hk_group_state(part), HK_OK);
+	CHECK_EQ(hk_allreduce(part, &in, NULL, 1, HK_TYPE_INT64, HK_REDOP_SUM, NULL), HK_EINVAL);
+	CHECK_EQ(hk_group_state(part), HK_OK);
+	sum_is(part, seat->n * (seat->n + 1) / 2);
+	opts.timeout_ns = UINT64_C(50000000);
+	if (seat->rank == 0) {
+		CHECK_EQ(hk_recv(part, &in, 1, HK_TYPE_INT64, 1, &opts), HK_ETIMEDOUT);
+		CHECK_EQ(hk_group_state(part), HK_ETIMEDOUT);
+	}
+	enum hk_status status = hk_allreduce(part, &in, &out, 1, HK_TYPE_INT64, HK_REDOP_SUM, NULL);
+	CHECK_EQ(status, seat->rank == 0 ? HK_ETIMEDOUT : HK_EREVOKED);
+	CHECK_EQ(hk_group_state(part), status);
+	CHECK_EQ(hk_group_state(seat->group), HK_OK);
+	CHECK_EQ(hk_group_shrink(part, NULL, &rest), HK_OK);
+	CHECK_EQ(hk_group_state(rest), HK_OK);
+	hk_group_free(rest);
+	hk_group_free(part);
+	CHECK_EQ(hk_group_state(NULL), HK_EINVAL);
+}
+
+TEST(the_state_tells_a_refusal_from_a_failure)
+{
+	each_kind(2, false, state_is);
+	each_kind(2, true, state_is);
+}
+
 static void begins_no_batch(struct world_seat *seat)
 {
 	CHECK_EQ(hk_group_revoke(seat->group), HK_OK);

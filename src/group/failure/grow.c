@@ -44,7 +44,7 @@ struct grow {
 /* What a peer calls a failure; HK_EIO if there is no such. */
 static enum hk_status status_known(int64_t status)
 {
-#define STATUS_KNOWN(name, value, scope, text) status == (value) ||
+#define STATUS_KNOWN(name, value, text) status == (value) ||
 	if (!(HK_STATUS_MAP(STATUS_KNOWN) false) || status >= 0)
 		return HK_EIO;
 #undef STATUS_KNOWN
