@@ -12,46 +12,19 @@
 
 /* ---- refusals ---- */
 
-static uint64_t sum_of(const uint64_t *counts, uint32_t n)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t r = 0; r < n; r++) {
-		if (__builtin_add_overflow(sum, counts[r], &sum))
-			return UINT64_MAX;
-	}
-	return sum;
-}
-
 /* Elements of in and out of this rank. */
 void hk__ask_lengths(const struct hk_group *group, const struct hk__ask *ask, uint64_t *in_out,
 		     uint64_t *out_out)
 {
-	bool root = !hk__coll_rooted(ask->coll) || ask->root == group->rank;
-	uint64_t one = ask->counts ? ask->counts[group->rank] : ask->count;
-	uint64_t all = ask->counts ? sum_of(ask->counts, group->n) : 0;
+	struct hk__coll_lengths call = { .coll = ask->coll,
+					 .rank = group->rank,
+					 .n = group->n,
+					 .root = ask->root,
+					 .sizes = { ask->count, ask->counts },
+					 .in_counts = ask->in_counts,
+					 .out_counts = ask->out_counts };
 
-	if (!ask->counts && __builtin_mul_overflow(ask->count, group->n, &all))
-		all = UINT64_MAX;
-
-	*in_out = *out_out = one;
-	if (ask->coll == HK_COLL_BARRIER)
-		*in_out = *out_out = 0;
-	else if (ask->coll == HK_COLL_ALLGATHER)
-		*out_out = all;
-	else if (ask->coll == HK_COLL_REDUCESCATTER)
-		*in_out = all;
-	else if (ask->coll == HK_COLL_ALLTOALL) {
-		*in_out = ask->in_counts ? sum_of(ask->in_counts, group->n) : all;
-		*out_out = ask->out_counts ? sum_of(ask->out_counts, group->n) : all;
-	} else if (ask->coll == HK_COLL_GATHER)
-		*out_out = root ? all : 0;
-	else if (ask->coll == HK_COLL_SCATTER)
-		*in_out = root ? all : 0;
-	else if (ask->coll == HK_COLL_BROADCAST)
-		*in_out = root ? one : 0;
-	else if (ask->coll == HK_COLL_REDUCE)
-		*out_out = root ? one : 0;
+	hk__coll_lengths(&call, in_out, out_out);
 }
 
 /* Where one buffer lies in the other if they share memory, in elements. */

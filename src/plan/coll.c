@@ -67,6 +67,45 @@ bool hk__coll_inplace(enum hk_coll coll)
 	return coll != HK_COLL_ALLTOALL && coll != HK_COLL_BARRIER && coll != HK_COLL_SENDRECV;
 }
 
+static uint64_t sum_of(const uint64_t *counts, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < n; r++)
+		if (__builtin_add_overflow(sum, counts[r], &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+void hk__coll_lengths(const struct hk__coll_lengths *call, uint64_t *in_out, uint64_t *out_out)
+{
+	bool root = !hk__coll_rooted(call->coll) || call->root == call->rank;
+	const uint64_t *counts = call->sizes.counts;
+	uint64_t one = counts ? counts[call->rank] : call->sizes.count;
+	uint64_t all = counts ? sum_of(counts, call->n) : 0;
+
+	if (!counts && __builtin_mul_overflow(call->sizes.count, call->n, &all))
+		all = UINT64_MAX;
+	*in_out = *out_out = one;
+	if (call->coll == HK_COLL_BARRIER)
+		*in_out = *out_out = 0;
+	else if (call->coll == HK_COLL_ALLGATHER)
+		*out_out = all;
+	else if (call->coll == HK_COLL_REDUCESCATTER)
+		*in_out = all;
+	else if (call->coll == HK_COLL_ALLTOALL) {
+		*in_out = call->in_counts ? sum_of(call->in_counts, call->n) : all;
+		*out_out = call->out_counts ? sum_of(call->out_counts, call->n) : all;
+	} else if (call->coll == HK_COLL_GATHER)
+		*out_out = root ? all : 0;
+	else if (call->coll == HK_COLL_SCATTER)
+		*in_out = root ? all : 0;
+	else if (call->coll == HK_COLL_BROADCAST)
+		*in_out = root ? one : 0;
+	else if (call->coll == HK_COLL_REDUCE)
+		*out_out = root ? one : 0;
+}
+
 /*
  * Bytes of an alltoall stay where they arrive: nothing waits for the first of them,
  * and a stream between hosts carries some while others are copied to and from it.

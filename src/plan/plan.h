@@ -89,6 +89,16 @@ bool hk__coll_rooted(enum hk_coll coll);
 bool hk__coll_vector(enum hk_coll coll);	/* in parts, not blocks */
 bool hk__coll_reduces(enum hk_coll coll);	/* adds what the ranks have */
 bool hk__coll_inplace(enum hk_coll coll);	/* `in` can lie inside `out`, or it in `in` */
+/* A call, as far as its buffers' lengths go. */
+struct hk__coll_lengths {
+	enum hk_coll coll;
+	uint32_t rank, n, root;
+	struct hk_sizes sizes;
+	const uint64_t *in_counts;	/* alltoallv: what this rank sends and gets, by peer */
+	const uint64_t *out_counts;
+};
+/* Elements of in and out of the rank; UINT64_MAX where they are more than that. */
+void hk__coll_lengths(const struct hk__coll_lengths *call, uint64_t *in_out, uint64_t *out_out);
 enum hk__cut_kind hk__coll_cut(enum hk_coll coll, const struct hk__cut_rule *rule);
 
 /* How many chunks make V (struct hk_algo_info). */

@@ -5,6 +5,8 @@
  */
 #include "harness.h"
 
+#include "plan/plan.h"
+
 #include <hocket/hocket.h>
 
 #include <sys/resource.h>
@@ -261,6 +263,45 @@ TEST(lengths_share_a_vector_evenly)
 			}
 			CHECK_EQ(sum, count);
 			CHECK(most - least <= 1);
+		}
+		hk_plan_free(plan);
+	}
+}
+
+static uint64_t slots_length(const struct hk_plan *plan, uint32_t rank, enum hk_buf buf,
+			     const struct hk_sizes *sizes)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t k = 0; k < hk_plan_slots(plan, rank, buf); k++)
+		sum += hk_plan_length(plan, sizes, hk_plan_symbol(plan, rank, buf, k));
+	return sum;
+}
+
+/* What a call's buffers are checked and staged by is what the plan's slots hold. */
+TEST(lengths_of_calls_are_those_of_slots)
+{
+	static const uint64_t uneven[] = { 3, 0, 7, 1, 5 };
+	const uint32_t n = 5;
+
+	for (unsigned coll = 0; coll < HK_COLL_SENDRECV; coll++) {
+		struct hk_plan *plan = create((enum hk_coll)coll, n, NULL);
+		bool counts = !hk__coll_vector((enum hk_coll)coll) && coll != HK_COLL_ALLTOALL &&
+			      coll != HK_COLL_BARRIER;
+
+		for (uint32_t rank = 0; rank < n; rank++) {
+			for (unsigned v = 0; v <= counts; v++) {
+				struct hk__coll_lengths call = { .coll = (enum hk_coll)coll,
+								 .rank = rank,
+								 .n = n,
+								 .sizes = { v ? 0 : 13,
+									    v ? uneven : NULL } };
+				uint64_t in, out;
+
+				hk__coll_lengths(&call, &in, &out);
+				CHECK_EQ(in, slots_length(plan, rank, HK_BUF_IN, &call.sizes));
+				CHECK_EQ(out, slots_length(plan, rank, HK_BUF_OUT, &call.sizes));
+			}
 		}
 		hk_plan_free(plan);
 	}

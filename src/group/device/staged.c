@@ -252,44 +252,23 @@ static hk__cu_stream stream_of(const struct hk__staging *staging, const struct h
 
 /* ---- collectives ---- */
 
-static uint64_t sum_of(const uint64_t *counts, uint32_t n)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t r = 0; r < n; r++)
-		sum += counts[r];
-	return sum;
-}
-
-/* Bytes of in and out of this rank, as call.c counts elements. */
+/* Bytes of in and out of this rank. */
 static void request_bytes(const struct hk_request *request, uint64_t *in_out, uint64_t *out_out)
 {
 	const struct hk_group *group = request->group;
 	const struct hk__call *call = &request->call;
-	bool root = !hk__coll_rooted(request->coll) || request->root == group->rank;
+	struct hk__coll_lengths lengths = { .coll = request->coll,
+					    .rank = group->rank,
+					    .n = group->n,
+					    .root = request->root,
+					    .sizes = call->sizes,
+					    .in_counts = call->in_counts,
+					    .out_counts = call->out_counts };
 	uint64_t size = hk_type_size(call->type);
-	uint64_t one = call->sizes.counts ? call->sizes.counts[group->rank] : call->sizes.count;
-	uint64_t all = call->sizes.counts ? sum_of(call->sizes.counts, group->n)
-					  : call->sizes.count * group->n;
-	enum hk_coll coll = request->coll;
-	uint64_t in = one, out = one;
 
-	if (coll == HK_COLL_BARRIER)
-		in = out = 0;
-	else if (coll == HK_COLL_ALLGATHER || coll == HK_COLL_GATHER)
-		out = all;
-	else if (coll == HK_COLL_REDUCESCATTER || coll == HK_COLL_SCATTER)
-		in = all;
-	else if (coll == HK_COLL_ALLTOALL) {
-		in = call->in_counts ? sum_of(call->in_counts, group->n) : all;
-		out = call->out_counts ? sum_of(call->out_counts, group->n) : all;
-	}
-	if (!root && (coll == HK_COLL_SCATTER || coll == HK_COLL_BROADCAST))
-		in = 0;
-	if (!root && (coll == HK_COLL_GATHER || coll == HK_COLL_REDUCE))
-		out = 0;
-	*in_out = in * size;
-	*out_out = out * size;
+	hk__coll_lengths(&lengths, in_out, out_out);
+	*in_out *= size;
+	*out_out *= size;
 }
 
 /* Memory of the heap, if there is enough of it, else of the driver's. */
