@@ -12,6 +12,7 @@
 #include <hocket/record.h>
 #include <hocket/sim.h>
 #include <hocket/status.h>
+#include <hocket/trace.h>
 #include <hocket/type.h>
 
 #endif
