@@ -262,7 +262,7 @@ static enum hk_status record_copy(const void *at, size_t bytes, const struct hk_
 }
 
 enum hk_status hk_record_create(int fd, const struct hk_alloc *alloc, struct hk_why *why,
-			      struct hk_record **record_out)
+				struct hk_record **record_out)
 {
 	struct stat info;
 

@@ -147,7 +147,8 @@ static void print_entries(FILE *file, const struct hk_record *record,
 static void print_row(FILE *file, const struct hk_record *record, const struct hk_record_group *row)
 {
 	fprintf(file,
-		"{\"state\": \"%s\", \"context\": %" PRIu64 ", \"first\": %u, \"rank\": %u, \"size\": %u, "
+		"{\"state\": \"%s\", \"context\": %" PRIu64
+		", \"first\": %u, \"rank\": %u, \"size\": %u, "
 		"\"made_ns\": %" PRIu64 ",\n \"called\": %" PRIu64 ", \"done\": %" PRIu64
 		", \"moves_called\": %" PRIu64 ", \"moves_done\": %" PRIu64 ", \"bytes\": %" PRIu64
 		", \"seen_ns\": %" PRIu64 ",\n",
