@@ -7,6 +7,8 @@ DESTDIR ?=
 # How many things at once: make JOBS=1 (make's own -j does not reach CMake).
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
+# make analyze-quick: clang-tidy looks at files that differ from this commit.
+SINCE ?= HEAD~1
 # Of make soak, soak-real and test-kill: where to begin; how many RUNS they are told themselves.
 SEED ?= $(shell date +%s)
 
@@ -63,6 +65,33 @@ analyze: ## clang-tidy, cppcheck, shellcheck, layers, sizes
 	@scripts/setup build analyze
 	@$(call configure,default)
 	@scripts/analyze build $(JOBS)
+	@scripts/check-layers
+	@scripts/tidy
+
+# What .ci/run has time for, behind make test.
+QUICK = hocket hocket_static hocket_cli hocket_nccl hocket_libnccl unit_base unit_check \
+	unit_fabric unit_fabric_file unit_json unit_msccl unit_plan golden_golden golden_fabric \
+	net_shm net_seal net_stranger net_tcp group_environment group_record
+# unit_base is the program of the tests unit/base/...
+space := $(subst ,, )
+QUICK_TESTS = ^($(subst $(space),|,$(subst _,[/_],$(filter-out hocket%,$(QUICK)))))/
+
+clang-quick: ## the library, the command and the quick tests by clang, warnings as errors
+	@scripts/setup build clang
+	@$(call configure,clang)
+	@$(call build,clang) --target $(QUICK)
+	@ctest --preset clang -j $(JOBS) -R '$(QUICK_TESTS)' --no-tests=error
+
+asan-quick: ## the quick tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/setup build
+	@$(call configure,asan)
+	@$(call build,asan) --target $(QUICK)
+	@ctest --preset asan -j $(JOBS) -R '$(QUICK_TESTS)' --no-tests=error
+
+analyze-quick: ## as analyze, but clang-tidy on up to 40 files that differ from SINCE=HEAD~1
+	@scripts/setup build analyze
+	@$(call configure,default)
+	@scripts/analyze build $(JOBS) $(SINCE)
 	@scripts/check-layers
 	@scripts/tidy
 
@@ -211,6 +240,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang asan tsan fuzz analyze format format-check \
+.PHONY: all test test-gpu test-torch bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real
