@@ -85,8 +85,8 @@ static int spec_take_types(struct bench_spec *spec, const struct cli_args *args)
 				 names);
 	}
 	if (!hk_redop_valid(spec->type, spec->op))
-		return cli_wrong("bench", "%s elements have no operation %s",
-				 hk_type_name(spec->type), hk_redop_name(spec->op));
+		return cli_wrong("bench", "%s has no operation %s", hk_type_name(spec->type),
+				 hk_redop_name(spec->op));
 	return CLI_DONE;
 }
 

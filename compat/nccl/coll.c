@@ -189,7 +189,7 @@ static ncclResult_t op_go(struct hk__nccl_op *op, ncclDataType_t type, ncclRedOp
 	const char *name = hk__nccl_op_name(op->kind);
 
 	if (!hk__nccl_type(type, &op->type))
-		return hk__nccl_fail(ncclInvalidArgument, "%s: %d is no type", name, (int)type);
+		return hk__nccl_fail(ncclInvalidArgument, "%s: unknown type %d", name, (int)type);
 	if (op->root >= (uint32_t)op->comm->nranks)
 		return hk__nccl_fail(ncclInvalidArgument, "%s: rank %d of %d", name, (int)op->root,
 				     op->comm->nranks);

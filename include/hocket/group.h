@@ -42,8 +42,8 @@ struct hk_group_opts {
 	bool progress;		/* a thread of its own moves requests on */
 	const struct hk_alloc *alloc; /* borrowed until the group is freed */
 	const char *fabric;	/* whose constants choose algorithms: a file of hocket probe */
-	uint64_t watch_ns;	/* between looks after the processes of this host; 0: 100 ms */
-	uint64_t silence_ns;	/* of a host, until it is lost; 0: 4 s */
+	uint64_t watch_ns;	/* interval of liveness checks on this host; 0: 100 ms */
+	uint64_t silence_ns;	/* silence after which a host is declared lost; 0: 4 s */
 	bool encrypt;		/* what goes over networks */
 	const char *gpu;	/* device memory: "auto", "staged" or "off" */
 };
@@ -136,7 +136,7 @@ struct hk_opts {
  * a call needs no host, and can be captured in a graph, after one of the same shape
  * was made outside; among processes the first is a meeting that all ranks come to, each
  * by a thread of its own. Where they do not (several hosts, ranks without a GPU,
- * HOCKET_GPU=staged) calls go by memory of the hosts: the stream waits, the thread does
+ * HOCKET_GPU=staged) calls are staged through host memory: the stream waits, the thread does
  * not; no graph can hold them; ranks without a GPU take part by calls on memory of
  * their own.
  */
@@ -222,7 +222,7 @@ HK_API HK_NODISCARD enum hk_status hk_batch_end(struct hk_group *group);
  */
 HK_API HK_NODISCARD enum hk_status hk_request_wait(struct hk_request *request,
 						   uint64_t timeout_ns);
-/* Moves what can be moved; HK_INPROGRESS, or the status of the operation. */
+/* Makes progress without blocking; HK_INPROGRESS, or the status of the operation. */
 HK_API HK_NODISCARD enum hk_status hk_request_test(struct hk_request *request);
 /*
  * A descriptor that poll(2) finds readable once the request is over; owned by
@@ -235,13 +235,13 @@ HK_API void hk_request_free(struct hk_request *request);
 /* ---- when ranks fail ----
  *
  * A rank that dies, or is cut off, fails the groups it is in, on all ranks:
- * HK_EPEER, and hk_group_why() names it. A rank whose call fails otherwise gives
- * the group up, so that the others learn of it: HK_EREVOKED. Survivors then
+ * HK_EPEER, and hk_group_why() names it. A rank whose call fails otherwise revokes
+ * the group, so that the others learn of it: HK_EREVOKED. Survivors then
  * agree on who is left, make a group of those, and free the old one.
  */
 
 /*
- * Gives the group up: what is in flight ends on all ranks, with HK_EREVOKED. Of a group
+ * Revokes the group: what is in flight ends on all ranks with HK_EREVOKED. Of a group
  * made with opts.progress any thread may call it, whatever another one waits for.
  */
 HK_API HK_NODISCARD enum hk_status hk_group_revoke(struct hk_group *group);

@@ -35,9 +35,9 @@ extern "C" {
 	X(EREFUSED,    -7, "the plan could not be proved") \
 	X(ETIMEDOUT,   -8, "not finished in the time given") \
 	X(EPEER,       -9, "a peer is gone") \
-	X(EMISMATCH,  -10, "ranks called different things") \
-	X(EDENIED,    -11, "the other end does not hold the job's key") \
-	X(EREVOKED,   -12, "a rank gave the group up")
+	X(EMISMATCH,  -10, "ranks made mismatching calls") \
+	X(EDENIED,    -11, "the other end does not hold the job key") \
+	X(EREVOKED,   -12, "the group was revoked")
 
 enum hk_status {
 #define HK_STATUS_ENUM(name, value, text) HK_##name = value,

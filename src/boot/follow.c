@@ -73,7 +73,7 @@ static enum hk_status knock_failed(struct follow *follow, const struct hk__place
 	/* On a port made from the job's name it is another job; on a given one, a mistake. */
 	if (status == HK_EDENIED && follow->spec->port)
 		return hk__why(follow->why, HK_EDENIED,
-			       "%s: who answers at %s does not hold the job's key: give all "
+			       "%s: the process at %s does not hold the job key: give all "
 			       "ranks the same HOCKET_KEY",
 			       follow->name, text);
 	return HK_INPROGRESS;
@@ -159,7 +159,7 @@ static enum hk_status line_lost(const struct follow *follow, enum hk_status stat
 {
 	if (status == HK_ETIMEDOUT)
 		return hk__why(follow->why, status,
-			       "%s: rank 0 is there, but not all others have come in %.3g s",
+			       "%s: reached rank 0, but not all ranks joined within %.3g s",
 			       follow->name,
 			       (double)follow->spec->timeout_ns / (double)HK__SECOND_NS);
 	return hk__why(follow->why, HK_EPEER,
@@ -173,7 +173,7 @@ static enum hk_status refusal_read(struct follow *follow, enum hk_status status,
 	char text[HK_WHY_MAX];
 
 	if (len >= sizeof(text))
-		return hk__why(follow->why, HK_EIO, "rank 0 answers what cannot be");
+		return hk__why(follow->why, HK_EIO, "rank 0 sent an invalid answer");
 	enum hk_status read = hk__line_read(follow->fd, text, len, deadline_ns);
 	if (read != HK_OK)
 		return line_lost(follow, read);
@@ -236,7 +236,7 @@ static enum hk_status table_take(struct follow *follow, unsigned char *bytes, si
 	if (status != HK_OK)
 		status = line_lost(follow, status);
 	else if (!hk__table_read(bytes, len, counts, table) || !table_fits(follow, table))
-		status = hk__why(follow->why, HK_EIO, "rank 0 sent a table that cannot be");
+		status = hk__why(follow->why, HK_EIO, "rank 0 sent an invalid table");
 	hk__mem_free(alloc, counts, table->n, sizeof(uint32_t));
 	return status;
 }
@@ -275,7 +275,7 @@ static enum hk_status table_read(struct follow *follow, struct hk__boot *boot,
 		return status;
 	size_t bytes_len = hk__table_bytes(boot->n);
 	if (!sense || !boot->peers || len != bytes_len)
-		return hk__why(follow->why, HK_EIO, "rank 0 answers what cannot be");
+		return hk__why(follow->why, HK_EIO, "rank 0 sent an invalid answer");
 	*table = (struct hk__table){ .n = boot->n, .peers = boot->peers };
 	unsigned char *bytes = hk__mem_zalloc(boot->alloc, bytes_len, 1);
 	if (!bytes)

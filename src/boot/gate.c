@@ -382,7 +382,7 @@ static bool stranger_read(struct hk__gate *gate, struct visitor *visitor)
 	if (!stranger_judge(gate, visitor)) {
 		gate->denied++;
 		hk__stranger_note(&gate->turned_away, &visitor->origin, gate->spec.who,
-				  "it does not hold the job's key");
+				  "it does not hold the job key");
 		(void)visitor_flush(gate, visitor);
 		visitor_close(gate, visitor);
 		return false;

@@ -200,7 +200,7 @@ static enum hk_status guest_refuse(struct lead *lead, uint32_t guest, const stru
 		guest_text(lead, lead->guests[hello->rank], other);
 	return hk__why(
 		&lead->why, HK_EINVAL,
-		"rank %u came twice, from %s and from %s: give each process a rank of its own",
+		"rank %u joined twice, from %s and from %s: give each process a rank of its own",
 		hello->rank, other, text);
 }
 
@@ -277,7 +277,7 @@ static enum hk_status guest_add(struct lead *lead, uint32_t guest, const unsigne
 	}
 	lead->ranks[guest] = 0; /* a guest to be told, whatever it says */
 	if (!reads || (hello.n == own->n && hello.rank >= lead_members(lead)))
-		return hk__why(&lead->why, HK_EIO, "a rank says hello in a way that cannot be");
+		return hk__why(&lead->why, HK_EIO, "a rank sent an invalid hello");
 	if (hello.n != own->n || hello.share != own->share ||
 	    hello.segment_bytes != own->segment_bytes || hello.encrypt != own->encrypt ||
 	    lead->hellos[hello.rank].n)
@@ -530,7 +530,7 @@ static enum hk_status confirmations(struct lead *lead)
 		} while (event.what != HK__GATE_TIMEOUT && lead->ranks[event.guest] == HK_NONE);
 		if (event.what == HK__GATE_TIMEOUT)
 			return hk__why(&lead->why, HK_ETIMEDOUT,
-				       "%u of %u ranks have come, but not taken the table in time",
+				       "%u of %u ranks joined, but did not take the table in time",
 				       left, lead->spec->n);
 		if (event.what == HK__GATE_GONE)
 			return hk__why(&lead->why, HK_EPEER,

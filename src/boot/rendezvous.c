@@ -145,7 +145,7 @@ static enum hk_status spec_check(const struct hk__boot_spec *spec, struct hk_why
 		return hk__why(why, HK_EINVAL, "%u ranks need the address of rank 0: HOCKET_ADDR",
 			       spec->n);
 	if (hk__auth_ready() != HK_OK)
-		return hk__why(why, HK_EIO, "the system gives no random numbers");
+		return hk__why(why, HK_EIO, "the system provides no random numbers");
 	return HK_OK;
 }
 

@@ -50,7 +50,7 @@ static enum hk_status ask_check_buffers(struct hk_group *group, const struct hk_
 	hk__ask_lengths(group, ask, &in_len, &out_len);
 	*inplace_out = false;
 	if (in_len > UINT64_MAX / 16 || out_len > UINT64_MAX / 16)
-		return hk__group_refuse(group, HK_ELIMIT, "%s: more elements than memory has",
+		return hk__group_refuse(group, HK_ELIMIT, "%s: more elements than memory can hold",
 					name);
 	if ((in_len && !in) || (out_len && !out))
 		return hk__group_refuse(group, HK_EINVAL, "%s: `%s` is NULL", name,
@@ -63,12 +63,12 @@ static enum hk_status ask_check_buffers(struct hk_group *group, const struct hk_
 			      : in == out + offset;
 	if (!hk__coll_inplace(ask->coll))
 		return hk__group_refuse(group, HK_EINVAL,
-					"%s: has no form in place, but the "
+					"%s: has no in-place form, but the "
 					"buffers overlap",
 					name);
 	if (!inside)
 		return hk__group_refuse(group, HK_EINVAL,
-					"%s: `in` and `out` overlap, and not as "
+					"%s: `in` and `out` overlap, but not as "
 					"in place",
 					name);
 	*inplace_out = true;
@@ -80,11 +80,11 @@ static enum hk_status ask_check(struct hk_group *group, const struct hk__ask *as
 	const char *name = hk_coll_name(ask->coll);
 
 	if (!hk_type_size(ask->type))
-		return hk__group_refuse(group, HK_EINVAL, "%s: %d is no type", name,
+		return hk__group_refuse(group, HK_EINVAL, "%s: unknown type %d", name,
 					(int)ask->type);
 	if (!hk_redop_valid(ask->type, ask->op))
-		return hk__group_refuse(group, HK_EINVAL, "%s: %s elements have no operation %s",
-					name, hk_type_name(ask->type), hk_redop_name(ask->op));
+		return hk__group_refuse(group, HK_EINVAL, "%s: %s has no operation %s", name,
+					hk_type_name(ask->type), hk_redop_name(ask->op));
 	if (ask->root >= group->n)
 		return hk__group_refuse(group, HK_EINVAL, "%s: root %u of %u ranks", name,
 					ask->root, group->n);
@@ -139,8 +139,8 @@ static enum hk_status request_take_plan(struct hk_group *group, struct hk_reques
 	hk_plan_describe(plan, &info);
 	if (info.coll != request->coll || info.nranks != group->n || info.root != request->root)
 		return hk__group_refuse(group, HK_EINVAL,
-					"the plan is of %s among %u ranks (root %u), the "
-					"call of %s among %u (root %u)",
+					"the plan is for %s among %u ranks (root %u), the "
+					"call is %s among %u (root %u)",
 					hk_coll_name(info.coll), info.nranks, info.root,
 					hk_coll_name(request->coll), group->n, request->root);
 	if (request->inplace && !info.inplace)

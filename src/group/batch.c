@@ -17,7 +17,7 @@ enum hk_status hk_batch_begin(struct hk_group *group)
 	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	if (group->batching)
-		return hk__group_refuse(group, HK_EINVAL, "a batch has begun already");
+		return hk__group_refuse(group, HK_EINVAL, "a batch is already open");
 	enum hk_status status = hk__group_failed(group);
 	if (status == HK_OK)
 		status = hk__group_device_look(group);
@@ -64,7 +64,7 @@ enum hk_status hk_batch_end(struct hk_group *group)
 	if (!group || hk__world_inherited(group->world))
 		return HK_EINVAL;
 	if (!group->batching)
-		return hk__group_refuse(group, HK_EINVAL, "no batch has begun");
+		return hk__group_refuse(group, HK_EINVAL, "no batch is open");
 	group->batching = false;
 	status = hk__group_device_batch(group);
 	request = group->batch;

@@ -433,7 +433,7 @@ enum hk_status hk_group_threads(uint32_t nranks, const struct hk_group_opts *giv
 	if (status != HK_OK)
 		return status;
 	if (!groups_out || nranks == 0 || nranks > THREADS_MAX)
-		return hk__why(why, HK_EINVAL, "%u ranks as threads: 1 to %u can be", nranks,
+		return hk__why(why, HK_EINVAL, "%u ranks as threads: 1 to %u are supported", nranks,
 			       THREADS_MAX);
 	struct hk__world_spec spec = world_spec(&origin);
 	spec.iface = NULL; /* threads meet inside */

@@ -234,7 +234,7 @@ struct hk_request {
 enum hk__gpu_path {
 	HK__GPU_DIRECT,			/* one process: all of it */
 	HK__GPU_APART,			/* one host: segments of the library's alone */
-	HK__GPU_STAGED			/* not at all: by memory of hosts, and their nets */
+	HK__GPU_STAGED			/* not at all: staged through host memory, and nets */
 };
 
 /* A plan that is bound and ready. */

@@ -632,7 +632,7 @@ enum hk_status hk_request_wait(struct hk_request *request, uint64_t timeout_ns)
 		return HK_EINVAL;
 	if (request_is_noted(request))
 		return hk__group_refuse(request->group, HK_EINVAL,
-					"the batch of this request has not ended");
+					"the batch of this request is still open");
 	return hk__request_await(request, timeout_ns);
 }
 

@@ -72,7 +72,7 @@
  * Both ends of a channel are opened with the same key and geometry, in any
  * order; the receiving end makes it, the sending end may have to wait: until
  * then reserve() gives NULL. No length, index or offset is taken from a peer
- * unchecked: a message that cannot be is HK_EIO from peek(), never an assert.
+ * unchecked: an invalid message is HK_EIO from peek(), never an assert.
  * A peer that is gone is HK_EPEER from any call about it, and hk__net_why says
  * more.
  */

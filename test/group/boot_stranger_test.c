@@ -41,7 +41,7 @@ TEST(rank_twice)
 	members_run(4);
 	for (uint32_t i = 0; i < 4; i++) {
 		CHECK_EQ(members[i].status, HK_EINVAL);
-		CHECK_HAS(members[i].why.text, "rank 2 came twice, from 127.0.0.1:");
+		CHECK_HAS(members[i].why.text, "rank 2 joined twice, from 127.0.0.1:");
 	}
 	CHECK_EQ(fds_open(), before);
 }

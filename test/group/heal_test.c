@@ -147,7 +147,7 @@ static void revokes(struct world_seat *seat)
 		CHECK(strstr(hk_group_why(seat->group), "hk_group_revoke"));
 	} else {
 		CHECK_EQ(hk_barrier(seat->group, NULL), HK_EREVOKED);
-		CHECK(strstr(hk_group_why(seat->group), "rank 1 gave the group up"));
+		CHECK(strstr(hk_group_why(seat->group), "rank 1 revoked the group"));
 	}
 	CHECK_EQ(hk_group_shrink(seat->group, NULL, &rest), HK_OK);
 	CHECK_EQ(hk_group_size(rest), seat->n);
@@ -174,7 +174,7 @@ static void times_out(struct world_seat *seat)
 		/* Its own time is long, but rank 0 has given up. */
 		status = hk_barrier(seat->group, NULL);
 		CHECK_EQ(status, HK_EREVOKED);
-		CHECK(strstr(hk_group_why(seat->group), "rank 0 gave the group up"));
+		CHECK(strstr(hk_group_why(seat->group), "rank 0 revoked the group"));
 	}
 	world_meet(seat);
 }

@@ -49,7 +49,7 @@ static void lend_all(struct world_seat *seat, struct hk_group *group)
 static void check_withdrawn(struct hk_group *group, enum hk_status status)
 {
 	CHECK_EQ(status, HK_EREVOKED);
-	CHECK_HAS(hk_group_why(group), "rank 0 gave the group up");
+	CHECK_HAS(hk_group_why(group), "rank 0 revoked the group");
 }
 
 /* ---- a rank that comes too late ---- */

@@ -405,7 +405,7 @@ TEST(what_is_no_record_is_refused)
 	CHECK_EQ(hk_record_create(fd, NULL, &why, &record), HK_EINVAL);
 	CHECK_EQ(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	CHECK_EQ(hk_record_create(fd, NULL, &why, &record), HK_EINVAL);
-	CHECK_HAS(why.text, "no recorder");
+	CHECK_HAS(why.text, "not a Hocket flight recorder");
 	/* One whose sizes lead outside. */
 	struct hk_record lies = { .magic = HK_RECORD_MAGIC, .version = HK_RECORD_VERSION };
 	lies.bytes = 1 << 18;

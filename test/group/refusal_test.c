@@ -47,10 +47,10 @@ static void refuse_buffers(struct hk_group *group)
 	refused(group, HK_EINVAL, hk_allgather(group, room + 9, room, 8, HK_TYPE_INT32, NULL),
 		"overlap");
 	refused(group, HK_EINVAL, hk_alltoall(group, room, room, 2, HK_TYPE_INT32, NULL),
-		"no form in place");
+		"no in-place form");
 	refused(group, HK_EINVAL,
 		hk_alltoallv(group, room, counts, room, counts, HK_TYPE_INT32, NULL),
-		"no form in place");
+		"no in-place form");
 	refused(group, HK_EINVAL, hk_allgatherv(group, room, other, NULL, HK_TYPE_INT32, NULL),
 		"`counts`");
 	refused(group, HK_EINVAL,
@@ -150,7 +150,7 @@ static void plans_rank(struct world_seat *seat)
 		opts.plan = plans[0];
 		refused(seat->group, HK_EINVAL,
 			hk_allreduce(seat->group, in, out, 2, HK_TYPE_INT32, HK_REDOP_SUM, &opts),
-			"the plan is of allgather");
+			"the plan is for allgather");
 	}
 }
 

@@ -208,7 +208,7 @@ static void absent_rank(struct world_seat *seat)
 		/* The others have given it up, and said so. */
 		opts.request = NULL;
 		CHECK_EQ(hk_barrier(group, &opts), HK_EREVOKED);
-		CHECK_HAS(hk_group_why(group), "rank 0 gave the group up");
+		CHECK_HAS(hk_group_why(group), "rank 0 revoked the group");
 		hk_group_free(group);
 	}
 }
@@ -259,7 +259,7 @@ static void late_request_rank(struct world_seat *seat)
 	opts.request = NULL;
 	if (seat->rank == 1) {
 		CHECK_EQ(hk_recv(group, out, 1, HK_TYPE_INT32, 0, &opts), HK_EREVOKED);
-		CHECK_HAS(hk_group_why(group), "rank 0 gave the group up");
+		CHECK_HAS(hk_group_why(group), "rank 0 revoked the group");
 		hk_group_free(group);
 	}
 }

@@ -32,7 +32,7 @@ TEST(another_key_is_turned_away)
 	CHECK_HAS(nets[0]->why.text, "another key?");
 	CHECK(hk__tcp_refused(nets[2]) > 0);
 	CHECK_HAS(nets[2]->why.text, "rank 2 turned 127.0.0.1:");
-	CHECK_HAS(nets[2]->why.text, "does not hold the job's key");
+	CHECK_HAS(nets[2]->why.text, "does not hold the job key");
 	check_job_goes_on();
 	hk__chan_close(chan);
 	close_ranks();
@@ -68,7 +68,7 @@ TEST(a_false_rank_is_not_believed)
 		CHECK(!slot);
 	}
 	CHECK_EQ(status, HK_EPEER);
-	CHECK_HAS(nets[0]->why.text, "does not hold the job's key");
+	CHECK_HAS(nets[0]->why.text, "does not hold the job key");
 	hk__chan_close(chan);
 	close(listener);
 	close_ranks();
@@ -111,7 +111,7 @@ TEST(a_claim_is_of_no_use_later)
 		CHECK(i == 0 || puppet_is_cut_off(fd));
 		close(fd);
 	}
-	CHECK_HAS(nets[1]->why.text, "does not hold the job's key");
+	CHECK_HAS(nets[1]->why.text, "does not hold the job key");
 	check_job_goes_on();
 	close_ranks();
 }

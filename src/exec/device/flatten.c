@@ -300,7 +300,7 @@ static enum hk_status run_all(struct run *run, struct hk_why *why)
 			}
 		}
 		if (!moved && status == HK_OK)
-			return hk__why(why, HK_EINVAL, "the plan waits for ever");
+			return hk__why(why, HK_EINVAL, "the plan deadlocks");
 	}
 	return status;
 }

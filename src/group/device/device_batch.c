@@ -34,7 +34,7 @@ enum hk_status hk__group_device_describe(const struct hk_group *group,
 	message_describe(text, report->bytes[0], report->whats[0]);
 	if (!report->differs) {
 		hk__text_add(text, ", %s",
-			     report->aborted ? "was given up" : "not finished in time");
+			     report->aborted ? "was aborted" : "not finished in time");
 		return HK_ETIMEDOUT;
 	}
 	hk__text_add(text, ", but rank %u %s ", report->peer, sends ? "expects" : "sends");
@@ -181,7 +181,7 @@ enum hk_status hk__group_device_transfer(struct hk_group *group, struct hk_reque
 					"%s: to be used on a stream, and not device memory", name);
 	if (opts->request)
 		return hk__group_refuse(group, HK_EINVAL,
-					"%s: calls on device memory are ordered by their stream: "
+					"%s: calls on device memory complete on their stream: "
 					"no request",
 					name);
 	request->call.in = request->transfer.at;

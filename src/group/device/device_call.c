@@ -43,8 +43,8 @@ static void group_fail_late(void *ctx)
 	} else {
 		hk__text_add(&text, "rank %u: call number %u on the device %s: lane %u at step %u",
 			     group->rank, report->epoch,
-			     report->aborted ? "was given up" : "not finished in time",
-			     report->lane, report->step);
+			     report->aborted ? "was aborted" : "not finished in time", report->lane,
+			     report->step);
 		if (report->peer != group->rank)
 			hk__text_add(&text, " waited for rank %u", report->peer);
 	}
@@ -80,7 +80,7 @@ static enum hk_status request_fits(struct hk_group *group, const struct hk_reque
 					in ? "out" : "in");
 	if (opts->request)
 		return hk__group_refuse(group, HK_EINVAL,
-					"%s: calls on device memory are ordered by their stream: "
+					"%s: calls on device memory complete on their stream: "
 					"no request",
 					name);
 	return HK_OK;
@@ -155,7 +155,7 @@ static void image_miss(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!hk__cuda_image() && !atomic_flag_test_and_set(&said))
-		hk__log("this build has no GPU code: calls on device memory go by memory of the "
+		hk__log("this build has no GPU code: calls on device memory are staged through the "
 			"host; build it where nvcc is");
 }
 

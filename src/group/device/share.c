@@ -259,8 +259,8 @@ static enum hk_status group_meet(struct hk_group *group, struct hk__gpu *gpu, in
 	enum hk_status status = meeting_run(&meeting, ordinal, all_out);
 	group->batching = batching;
 	if (status == HK_OK && !*all_out && meeting.why.text[0])
-		hk__log("rank %u: %s: calls on device memory go by memory of the host", group->rank,
-			meeting.why.text);
+		hk__log("rank %u: %s: calls on device memory are staged through host memory",
+			group->rank, meeting.why.text);
 	return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* staged.c - calls on device memory by memory of the host: see staged.h. */
+/* staged.c - calls on device memory staged through host memory: see staged.h. */
 #include "group/device/staged.h"
 
 #include "group/device/device.h"
@@ -239,10 +239,11 @@ static enum hk_status stream_fits(struct hk_group *group, const struct hk_reques
 {
 	if (!hk__ferry_captured(group->staging->ferry, stream))
 		return HK_OK;
-	return hk__group_refuse(group, HK_EINVAL,
-				"%s: a graph cannot hold it, as it goes by memory of the host "
-				"(HOCKET_GPU=staged, or ranks on several hosts, or without a GPU)",
-				hk__request_name(request));
+	return hk__group_refuse(
+		group, HK_EINVAL,
+		"%s: it cannot be captured in a graph, as it is staged through host memory "
+		"(HOCKET_GPU=staged, or ranks on several hosts, or without a GPU)",
+		hk__request_name(request));
 }
 
 static hk__cu_stream stream_of(const struct hk__staging *staging, const struct hk_opts *opts)

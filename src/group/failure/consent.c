@@ -511,7 +511,7 @@ static void message_hear(struct hk__consent *consent, uint32_t from, const unsig
 	} else if (head.kind == REFUSE && consent->status == HK_INPROGRESS) {
 		consent->status = hk__why(&consent->why, HK_EPEER,
 					  "rank %u: rank %u says that too few ranks can be "
-					  "reached: the others may go on, these must not",
+					  "reached: the others may continue, these must not",
 					  consent->spec.rank, from);
 	}
 }

@@ -225,7 +225,7 @@ static enum hk_status grow_follow(struct grow *grow, struct hk_why *why)
 	if (offer->status != HK_OK)
 		return hk__why(why, status_known(offer->status), "rank 0: %s", offer->why);
 	if (offer->port == 0 || offer->port > UINT16_MAX || !offer->meeting || !offer->host[0])
-		return hk__why(why, HK_EIO, "rank 0 names no place to meet");
+		return hk__why(why, HK_EIO, "rank 0 gave no address to meet at");
 	spec->rank = grow->group->rank;
 	memcpy(spec->host, offer->host, sizeof(spec->host));
 	spec->port = (uint16_t)offer->port;
@@ -290,7 +290,7 @@ static enum hk_status grow_prepare(struct grow *grow, uint32_t nranks)
 					"grow to %u ranks: the group has %u, and may get %u",
 					nranks, group->n, HK_RANKS_MAX);
 	if (hk__auth_ready() != HK_OK)
-		return hk__group_refuse(group, HK_EIO, "the system gives no random numbers");
+		return hk__group_refuse(group, HK_EIO, "the system provides no random numbers");
 	if (timeout_ns > UINT64_MAX / 4)
 		timeout_ns = UINT64_MAX / 4;
 	grow->agree_ns = timeout_ns / 4 < AGREE_MAX_NS ? timeout_ns / 4 : AGREE_MAX_NS;

@@ -418,7 +418,7 @@ static void group_give_up(struct hk_group *group, const struct hk__revoked *revo
 
 	hk__text_init(&text, line, sizeof(line));
 	hk__group_describe(group, &text);
-	hk__text_add(&text, "rank %u gave the group up at operation %llu: %s", by,
+	hk__text_add(&text, "rank %u revoked the group at operation %llu: %s", by,
 		     (unsigned long long)revoked->number,
 		     revoked->status == HK_EREVOKED ? "it called hk_group_revoke"
 						    : hk_status_text(revoked->status));

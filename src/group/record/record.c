@@ -189,7 +189,7 @@ static void row_copy(struct hk_record_group *to, const struct hk_record_group *f
 static bool head_is_known(const struct hk_record *from, size_t bytes, struct hk_why *why)
 {
 	if (memcmp(from->magic, HK_RECORD_MAGIC, sizeof(HK_RECORD_MAGIC)) != 0) {
-		hk__why(why, HK_EINVAL, "this is no recorder of Hocket");
+		hk__why(why, HK_EINVAL, "not a Hocket flight recorder");
 		return false;
 	}
 	if (from->version != HK_RECORD_VERSION) {
@@ -275,7 +275,7 @@ enum hk_status hk_record_create(int fd, const struct hk_alloc *alloc, struct hk_
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (!S_ISREG(info.st_mode) || info.st_size < (off_t)sizeof(struct hk_record) ||
 	    info.st_size > (off_t)RECORD_BYTES_MAX || seals < 0 || !(seals & F_SEAL_SHRINK))
-		return hk__why(why, HK_EINVAL, "this is no recorder of Hocket");
+		return hk__why(why, HK_EINVAL, "not a Hocket flight recorder");
 	size_t bytes = (size_t)info.st_size;
 	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (at == MAP_FAILED)

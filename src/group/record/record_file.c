@@ -31,7 +31,7 @@ static enum hk_status dir_open_own(struct hk_why *why, char path_out[PATH_BYTES]
 	if (fstat(*fd_out, &info) == 0 && info.st_uid == geteuid() && !(info.st_mode & 022))
 		return HK_OK;
 	close(*fd_out);
-	return hk__why(why, HK_EINVAL, "%s is not this user's alone: set HOCKET_RECORD_DIR",
+	return hk__why(why, HK_EINVAL, "other users can access %s: set HOCKET_RECORD_DIR",
 		       path_out);
 }
 
@@ -91,7 +91,7 @@ static enum hk_status file_place(int dir, const char *from, const char *name, bo
 	if (!again)
 		return HK_OK;
 	if (!file_is_own(dir, name))
-		return hk__why(why, HK_EINVAL, "%s is somebody else's", name);
+		return hk__why(why, HK_EINVAL, "%s belongs to another user", name);
 	if (renameat(dir, from, dir, name) != 0)
 		return hk__why(why, HK_EIO, "cannot make %s: %s", name, strerrordesc_np(errno));
 	return HK_OK;
@@ -110,7 +110,7 @@ enum hk_status hk_record_save(const struct hk_record *record, const char *dir, b
 	int fd = -1;
 
 	if (!record || !run_is_plain(record->run))
-		return hk__why(why, HK_EINVAL, "the record has no run");
+		return hk__why(why, HK_EINVAL, "the record names no run");
 	enum hk_status status = dir_open(dir, why, path, &fd);
 	if (status != HK_OK)
 		return status;

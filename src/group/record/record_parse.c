@@ -100,7 +100,7 @@ static uint32_t get_name(struct reader *reader, const json_t *object, const char
 	for (uint32_t i = 0; *name(i); i++)
 		if (strcmp(name(i), text) == 0)
 			return i;
-	reader_fail(reader, HK_ESYNTAX, "\"%s\" is none that is known", key);
+	reader_fail(reader, HK_ESYNTAX, "\"%s\" is unknown", key);
 	return 0;
 }
 
@@ -318,7 +318,8 @@ static bool record_size(struct reader *reader, const json_t *root, uint32_t *row
 		ring = count > ring ? count : ring;
 	}
 	if (json_array_size(list) > ROWS_MAX || ring > RING_MAX)
-		reader_fail(reader, HK_ELIMIT, "it has more groups or operations than any rank");
+		reader_fail(reader, HK_ELIMIT,
+			    "it has more groups or operations than a rank can have");
 	*rows_out = (uint32_t)json_array_size(list);
 	*ring_out = (uint32_t)ring;
 	return reader->status == HK_OK;

@@ -194,7 +194,7 @@ enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
 	if (place.slots != spec->slots || place.slot_bytes != spec->slot_bytes ||
 	    place.at % SHM_LINE || place.at < sizeof(struct shm_header) ||
 	    place.at > shm->spec.bytes || chan_bytes(spec) > shm->spec.bytes - place.at)
-		return hk__why(&shm->base.why, HK_EIO, "rank %u describes a channel that cannot be",
+		return hk__why(&shm->base.why, HK_EIO, "rank %u describes an invalid channel",
 			       spec->key.peer);
 	chan_place(chan, chan->peer, place.at);
 	if (!atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_ATTACHED))

@@ -301,8 +301,8 @@ static enum hk_status chan_look(struct shm_chan *chan, void *dst, uint32_t cap,
 	} else
 		message_out->data = chan_data(chan, message_out->len);
 	if (status == HK_OK && !message_out->data)
-		status = hk__why(&chan->base.net->why, HK_EIO,
-				 "rank %u sent a message that cannot be", chan->base.spec.key.peer);
+		status = hk__why(&chan->base.net->why, HK_EIO, "rank %u sent an invalid message",
+				 chan->base.spec.key.peer);
 	if (status != HK_OK)
 		hk__shm_unpeek(&chan->base);
 	return status;

@@ -128,8 +128,7 @@ enum hk_status hk__sim_chan_attach(struct sim_chan *chan)
 		    pipe->epoch != chan->epoch || !key_equal(&pipe->spec.key, &spec->key))
 			continue;
 		if (pipe->spec.slots != spec->slots || pipe->spec.slot_bytes != spec->slot_bytes)
-			return hk__why(&net->why, HK_EIO,
-				       "rank %u describes a channel that cannot be",
+			return hk__why(&net->why, HK_EIO, "rank %u describes an invalid channel",
 				       spec->key.peer);
 		pipe->attached = true;
 		chan->pipe = pipe;

@@ -178,7 +178,7 @@ enum hk_status hk__sim_chan_status(struct sim_chan *chan, bool *up_out)
 
 	*up_out = true;
 	if (chan->cancelled)
-		return hk__why(&chan->base.net->why, HK_EPEER, "the channel was given up");
+		return hk__why(&chan->base.net->why, HK_EPEER, "the channel was aborted");
 	if (is_near(simnet, rank, peer))
 		return HK_OK;
 	hk__sim_link(simnet, rank, peer);

@@ -348,7 +348,7 @@ void hk__tcp_greet_accept(struct tcp *tcp)
 			/* Looked at again in a while: to be told now would not help. */
 			(void)hk__tcp_watch(tcp, tcp->listen_fd, 0, &tcp->listens, false);
 			tcp->full_until = hk__now_ns() + FULL_NS;
-			hk__why(&tcp->base.why, HK_EIO, "rank %u can take no connection: %s",
+			hk__why(&tcp->base.why, HK_EIO, "rank %u cannot accept connections: %s",
 				tcp->base.rank, strerror(errno)); /* NOLINT(concurrency-*) */
 			return;
 		}
@@ -493,7 +493,7 @@ static const char *greet_claim(struct tcp *tcp, struct tcp_greet *greet)
 	memcpy(greet->auth.connects, greet->in + WIRE_ABOUT_BYTES, HK__NONCE_BYTES);
 	if (!hk__auth_holds(&greet->auth, HK__AUTH_CONNECTS,
 			    greet->in + WIRE_ABOUT_BYTES + HK__NONCE_BYTES))
-		return "it does not hold the job's key";
+		return "it does not hold the job key";
 	bool probes = claim.index == TCP_PROBE;
 	if (claim.wants != tcp->base.rank || claim.rank == tcp->base.rank ||
 	    claim.rank >= (probes ? tcp->base.n : tcp->base.rank))
@@ -555,7 +555,7 @@ static void greet_next(struct tcp *tcp, struct tcp_greet *greet)
 		if (hk__auth_holds(&greet->auth, HK__AUTH_ACCEPTS, greet->in))
 			greet_believed(tcp, greet);
 		else
-			fault = "it does not hold the job's key";
+			fault = "it does not hold the job key";
 		break;
 	case GREET_CLAIM:
 		fault = greet_claim(tcp, greet);

@@ -24,8 +24,7 @@ static enum hk_status chan_free(struct tcp_chan *chan, bool *free_out)
 	*free_out = false;
 	if (chan->status != HK_OK)
 		return hk__why(&chan->base.net->why, chan->status,
-			       "rank %u describes a channel that cannot be",
-			       chan->base.spec.key.peer);
+			       "rank %u describes an invalid channel", chan->base.spec.key.peer);
 	if (chan->link) {
 		enum hk_status status = hk__tcp_link_status(chan->link);
 

@@ -75,7 +75,7 @@ static void landing_start(struct tcp_link *link, const struct wire_frame *frame,
 	}
 	if (frame->kind >= HK_KINDS ||
 	    frame->len > (chan ? chan->base.spec.slot_bytes : HK_SLOT_BYTES_MAX)) {
-		link_fault(link, "sent a message that cannot be");
+		link_fault(link, "sent an invalid message");
 		return;
 	}
 	in.chan = chan;
@@ -134,7 +134,7 @@ static void frame_open(struct tcp_link *link, const struct wire_frame *frame,
 		}
 	}
 	if (!way || way->state != WAY_NONE) {
-		link_fault(link, "opened a channel that cannot be");
+		link_fault(link, "opened an invalid channel");
 		return;
 	}
 	*way = (struct tcp_out_way){ .state = WAY_OFFERED, .open = wire_get_open(head) };
@@ -196,7 +196,7 @@ static void frame_note(struct tcp_link *link, const struct wire_frame *frame,
 				      .len = frame->len };
 
 	if (frame->len > HK_NOTE_MAX)
-		link_fault(link, "sent a note that cannot be");
+		link_fault(link, "sent an invalid note");
 	else
 		hk__net_report(&link->tcp->base, &event);
 }
@@ -205,7 +205,7 @@ static void frame_act(struct tcp_link *link, const struct wire_frame *frame,
 		      const unsigned char *head, size_t left)
 {
 	if (link->heard == (frame->type == WIRE_UP)) {
-		link_fault(link, "says twice that it is there, or not at first");
+		link_fault(link, "sent UP twice, or something before UP");
 		return;
 	}
 	switch (frame->type) {
