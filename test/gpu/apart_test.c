@@ -180,7 +180,7 @@ TEST(eight_processes)
 /* Counters that come round: just below it, in all processes. */
 static void rounds_try(const struct task *task, uint32_t process)
 {
-	static const uint64_t counts[] = { 2, 60000, 300, 60000, 2 };
+	static const uint64_t counts[] = { 2, 60000, 300, 5000, 5000, 60000, 2 };
 	struct bed_op op = {
 		.want = { .coll = HK_COLL_ALLREDUCE, .type = HK_TYPE_INT32, .n = task->n }
 	};

@@ -470,6 +470,23 @@ void hk__gpu_unlink(struct hk__gpu *gpu, uint32_t rank)
 	pthread_mutex_unlock(&gpu->lock);
 }
 
+/* The last two calls of a round zero lines, each those of the other turn (interp.h). */
+static enum hk_status lines_zero(struct hk__gpu *gpu, const struct gpu_unit *unit, hk__cu_ptr lot,
+				 uint64_t epoch, struct hk_why *why)
+{
+	enum hk_status status = HK_OK;
+
+	for (uint32_t last = UINT32_MAX - 1; last && status == HK_OK; last++) {
+		uint64_t bytes = gpu->limits.lines_bytes;
+		hk__cu_ptr lines = lot + sizeof(struct hk__flat_lot) + (~last & 1) * bytes;
+
+		if ((uint32_t)epoch >= last)
+			status = hk__cuda_check(gpu->cu->set(lines, 0, bytes, unit->stream),
+						"cuMemsetD8Async", why);
+	}
+	return status;
+}
+
 enum hk_status hk__gpu_set_epoch(struct hk__gpu *gpu, uint32_t rank, uint64_t epoch,
 				 struct hk_why *why)
 {
@@ -486,6 +503,8 @@ enum hk_status hk__gpu_set_epoch(struct hk__gpu *gpu, uint32_t rank, uint64_t ep
 
 		status = hk__cuda_check(gpu->cu->to_device(lot, &head, sizeof(head), unit->stream),
 					"cuMemcpyHtoDAsync", why);
+		if (status == HK_OK)
+			status = lines_zero(gpu, unit, lot, epoch, why);
 	}
 	if (status == HK_OK)
 		status = hk__cuda_check(gpu->cu->stream_wait(unit->stream), "cuStreamSynchronize",
