@@ -100,8 +100,10 @@ static void lend(struct hk_chan *chan, const void *data)
 {
 	bool done = false;
 
-	CHECK_EQ(hk__chan_lend(chan, data, LENT, 0, &done), HK_OK);
-	CHECK(done);
+	while (!done) { /* the receiver may not have released the last of the small ones */
+		CHECK_EQ(hk__chan_lend(chan, data, LENT, 0, &done), HK_OK);
+		usleep(done ? 0 : 100);
+	}
 }
 
 /* ---- threads ---- */
@@ -257,6 +259,7 @@ static void withdrawn_from(bool cancels, enum hk_status expected, const char *te
 	make_segments();
 	CHECK_EQ(pipe(says) + pipe(hold), 0);
 	pid_t pid = start_lender(cancels, says, hold);
+	close(says[1]); /* a lender that fails is not waited for */
 	struct hk_net *net = open_net(1, false);
 	CHECK_EQ(hk__chan_open_recv(net, &here, &chan), HK_OK);
 	for (int i = 0; i < 8; i++)
@@ -268,9 +271,9 @@ static void withdrawn_from(bool cancels, enum hk_status expected, const char *te
 	}
 	hk__chan_close(chan);
 	hk__net_close(net);
+	close(says[0]);
 	for (int i = 0; i < 2; i++) {
 		close(hold[i]);
-		close(says[i]);
 		hk__shm_segment_unmap(segments[i], BYTES);
 	}
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
