@@ -10,12 +10,13 @@
  *
  * Calls block until they are done, unless options ask for a request. A call
  * that fails says why in hk_group_why(), in one line. No call blocks for ever:
- * its deadline is the options', else the group's.
+ * its deadline is the options', else the group's. Requests: request.h.
  */
 #ifndef HOCKET_GROUP_H
 #define HOCKET_GROUP_H
 
 #include <hocket/plan.h>
+#include <hocket/request.h>
 #include <hocket/type.h>
 
 #ifdef __cplusplus
@@ -23,7 +24,6 @@ extern "C" {
 #endif
 
 struct hk_group;		/* opaque */
-struct hk_request;		/* opaque */
 
 /* ---- groups ---- */
 
@@ -213,24 +213,6 @@ hk_recv(struct hk_group *group, void *out, uint64_t count, enum hk_type type, ui
  */
 HK_API HK_NODISCARD enum hk_status hk_batch_begin(struct hk_group *group);
 HK_API HK_NODISCARD enum hk_status hk_batch_end(struct hk_group *group);
-
-/* ---- requests ---- */
-
-/*
- * Waits until it is over, or for timeout_ns (0: until the deadline of its call).
- * The status of the operation; HK_INPROGRESS if the time given was shorter.
- */
-HK_API HK_NODISCARD enum hk_status hk_request_wait(struct hk_request *request,
-						   uint64_t timeout_ns);
-/* Makes progress without blocking; HK_INPROGRESS, or the status of the operation. */
-HK_API HK_NODISCARD enum hk_status hk_request_test(struct hk_request *request);
-/*
- * A descriptor that poll(2) finds readable once the request is over; owned by
- * the request. The first one starts the group's progress thread.
- */
-HK_API HK_NODISCARD enum hk_status hk_request_fd(struct hk_request *request, int *fd_out);
-/* Waits for it first. Accepts NULL. */
-HK_API void hk_request_free(struct hk_request *request);
 
 /* ---- when ranks fail ----
  *

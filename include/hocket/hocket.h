@@ -10,6 +10,7 @@
 #include <hocket/group.h>
 #include <hocket/plan.h>
 #include <hocket/record.h>
+#include <hocket/request.h>
 #include <hocket/sim.h>
 #include <hocket/status.h>
 #include <hocket/trace.h>

@@ -381,17 +381,26 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 /* A collective that was begun already, with the status of its last poll. */
 enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *request,
 			       enum hk_status polled);
-enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
+/* What comes of a request fails its group, and thereby all requests of that. */
+void hk__request_fail(struct hk_request *request, enum hk_status status);
+void hk__request_time_out(struct hk_request *request);
 enum hk_status hk__group_failed(struct hk_group *group);
 /* "rank 2: allreduce number 7 (4096 x fp32, ring): ", and "; lane 0 at step ...". */
 void hk__group_describe(const struct hk_group *group, struct hk__text *text);
 void hk__group_describe_step(const struct hk_group *group, struct hk__text *text);
-/* Waits as for a request, moving everything on, until *status is not HK_INPROGRESS. */
+/* Waits, moving everything on, until over(ctx). Under the world's lock. */
+typedef bool hk__over_fn(const void *ctx);
+enum hk_status hk__world_await_until(struct hk__world *world, hk__over_fn *over, const void *ctx,
+				     uint64_t timeout_ns);
+/* The same, until *status is not HK_INPROGRESS. */
 enum hk_status hk__world_await(struct hk__world *world, const enum hk_status *status,
 			       uint64_t timeout_ns);
 void hk__group_fail(struct hk_group *group, enum hk_status status, const char *text);
 /* Formats the reason into the group's why and returns status, for `return`. */
 #define hk__group_refuse(group, status, ...) hk__why(&(group)->why, status, __VA_ARGS__)
+
+/* request.c: timeout_ns 0: until the deadline of the call, and then it has failed. */
+enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
 
 /* group.c: meets the others, and makes a world, and the group of all its ranks. */
 enum hk_status hk__group_found(const struct hk__charter *origin, struct hk_why *why,

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* ---- failure ---- */
@@ -110,7 +109,7 @@ void hk__group_describe_step(const struct hk_group *group, struct hk__text *text
 	hk__program_describe(group->head->program, text);
 }
 
-static void request_fail(struct hk_request *request, enum hk_status status)
+void hk__request_fail(struct hk_request *request, enum hk_status status)
 {
 	struct hk_group *group = request->group;
 	char line[HK_WHY_MAX];
@@ -147,7 +146,7 @@ static void text_add_blamed(const struct hk_request *request, struct hk__text *t
 			     blamed);
 }
 
-static void request_time_out(struct hk_request *request)
+void hk__request_time_out(struct hk_request *request)
 {
 	struct hk_group *group = request->group;
 	char line[HK_WHY_MAX];
@@ -295,7 +294,7 @@ static void group_poll_collectives(struct hk_group *group, bool *moved)
 			return;
 		*moved = true;
 		if (status != HK_OK) {
-			request_fail(request, status);
+			hk__request_fail(request, status);
 			return;
 		}
 		group->head = request->next;
@@ -353,7 +352,7 @@ static void group_poll_transfers(struct hk_group *group, bool *moved)
 		*moved = true;
 		/* One that no channel is left for was not begun, and harms no other. */
 		if (status != HK_OK && (status != HK_ELIMIT || request->transfer.chan)) {
-			request_fail(request, status);
+			hk__request_fail(request, status);
 			return;
 		}
 		*link = request->next;
@@ -367,9 +366,9 @@ static void group_poll(struct hk_group *group, enum hk_status net_status, bool *
 	bool stepped = false;
 
 	if (net_status != HK_OK && group->head)
-		request_fail(group->head, net_status);
+		hk__request_fail(group->head, net_status);
 	else if (net_status != HK_OK && group->transfers)
-		request_fail(group->transfers, net_status);
+		hk__request_fail(group->transfers, net_status);
 	if (group->head)
 		group_poll_collectives(group, &stepped);
 	if (group->transfers)
@@ -476,7 +475,7 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 
 /* ---- waiting ---- */
 
-static enum hk_status await_thread(struct hk__world *world, const enum hk_status *status,
+static enum hk_status await_thread(struct hk__world *world, hk__over_fn *over, const void *ctx,
 				   uint64_t timeout_ns)
 {
 	struct timespec until;
@@ -488,14 +487,14 @@ static enum hk_status await_thread(struct hk__world *world, const enum hk_status
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	while (*status == HK_INPROGRESS) {
+	while (!over(ctx)) {
 		if (pthread_cond_timedwait(&world->over, &world->lock, &until) == ETIMEDOUT)
 			return HK_ETIMEDOUT;
 	}
 	return HK_OK;
 }
 
-static enum hk_status await_here(struct hk__world *world, const enum hk_status *status,
+static enum hk_status await_here(struct hk__world *world, hk__over_fn *over, const void *ctx,
 				 uint64_t timeout_ns)
 {
 	struct hk__wait wait = { .net = world->net,
@@ -510,7 +509,7 @@ static enum hk_status await_here(struct hk__world *world, const enum hk_status *
 		bool moved;
 
 		hk__world_progress(world, &moved);
-		if (*status != HK_INPROGRESS)
+		if (over(ctx))
 			return HK_OK;
 		enum hk_status waited = hk__wait_step(&wait, moved);
 		if (waited != HK_OK)
@@ -518,18 +517,31 @@ static enum hk_status await_here(struct hk__world *world, const enum hk_status *
 	}
 }
 
+enum hk_status hk__world_await_until(struct hk__world *world, hk__over_fn *over, const void *ctx,
+				     uint64_t timeout_ns)
+{
+	return world->threaded ? await_thread(world, over, ctx, timeout_ns)
+			       : await_here(world, over, ctx, timeout_ns);
+}
+
+static bool status_is_final(const void *ctx)
+{
+	const enum hk_status *status = ctx;
+
+	return *status != HK_INPROGRESS;
+}
+
 enum hk_status hk__world_await(struct hk__world *world, const enum hk_status *status,
 			       uint64_t timeout_ns)
 {
-	return world->threaded ? await_thread(world, status, timeout_ns)
-			       : await_here(world, status, timeout_ns);
+	return hk__world_await_until(world, status_is_final, status, timeout_ns);
 }
 
 static bool queue_expired(struct hk_request *request, uint64_t now)
 {
 	for (; request; request = request->next) {
 		if (request->deadline && now >= request->deadline) {
-			request_time_out(request);
+			hk__request_time_out(request);
 			return true;
 		}
 	}
@@ -547,150 +559,11 @@ bool hk__world_expire(struct hk__world *world)
 	return any;
 }
 
-/* What is left of the time a request was given. */
-static uint64_t request_left(struct hk_request *request)
-{
-	if (!request->deadline)
-		return request->timeout_ns;
-	uint64_t now = hk__now_ns();
-	return now < request->deadline ? request->deadline - now : 0;
-}
-
-/* Where nets may be touched. */
-static void time_out_job(void *ctx)
-{
-	struct hk_request *request = ctx;
-
-	if (request->status == HK_INPROGRESS)
-		request_time_out(request);
-}
-
-/* As it ended; one that was refused after it was queued says why, to its caller. */
-static enum hk_status request_status(struct hk_request *request)
-{
-	struct hk_group *group = request->group;
-
-	hk__world_lock(group->world);
-	enum hk_status status = request->status;
-	bool refused = status == HK_ELIMIT && group->failed == HK_OK;
-	hk__world_unlock(group->world);
-	if (!refused || !request->transfers)
-		return status;
-	return hk__group_refuse(
-		group, status,
-		"%s rank %u with tag %u: this rank has no channel left: free groups "
-		"that are not used, or start fewer ranks on a host",
-		request->transfer.sends ? "send to" : "recv from", request->peer,
-		request->card.tag);
-}
-
-/* timeout_ns 0: until the deadline of the call, and then it has failed. */
-enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns)
-{
-	struct hk__world *world = request->group->world;
-	uint64_t left = request_left(request);
-	bool ends = timeout_ns == 0 || timeout_ns >= left;
-	enum hk_status waited = HK_OK;
-
-	hk__world_lock(world);
-	if (request->status == HK_INPROGRESS) {
-		waited = hk__world_await(world, &request->status, ends ? left : timeout_ns);
-		if (waited != HK_OK && waited != HK_ETIMEDOUT)
-			request_fail(request, waited);
-	}
-	hk__world_unlock(world);
-	if (waited == HK_ETIMEDOUT && ends)
-		hk__world_run(world, time_out_job, request);
-	return request_status(request);
-}
-
 enum hk_status hk__group_adopt(struct hk_group *group, struct hk_request *request,
 			       enum hk_status polled)
 {
 	group_enqueue(group, request);
 	if (polled != HK_INPROGRESS)
-		request_fail(request, polled);
+		hk__request_fail(request, polled);
 	return hk__request_await(request, 0);
-}
-
-/* ---- what users hold ---- */
-
-/* Whether its batch has not ended. */
-static bool request_is_noted(struct hk_request *request)
-{
-	struct hk__world *world = request->group->world;
-
-	hk__world_lock(world);
-	bool noted = !request->queued && request->status == HK_INPROGRESS;
-	hk__world_unlock(world);
-	return noted;
-}
-
-enum hk_status hk_request_wait(struct hk_request *request, uint64_t timeout_ns)
-{
-	if (!request || hk__world_inherited(request->group->world))
-		return HK_EINVAL;
-	if (request_is_noted(request))
-		return hk__group_refuse(request->group, HK_EINVAL,
-					"the batch of this request is still open");
-	return hk__request_await(request, timeout_ns);
-}
-
-enum hk_status hk_request_test(struct hk_request *request)
-{
-	struct hk__world *world;
-	bool moved;
-
-	if (!request || hk__world_inherited(request->group->world))
-		return HK_EINVAL;
-	world = request->group->world;
-	hk__world_lock(world);
-	if (!world->threaded && request->status == HK_INPROGRESS && request->queued)
-		hk__world_progress(world, &moved);
-	if (!world->threaded && request->status == HK_INPROGRESS)
-		hk__record_look(world);
-	bool late =
-		request->status == HK_INPROGRESS && request->queued && request_left(request) == 0;
-	hk__world_unlock(world);
-	if (late)
-		hk__world_run(world, time_out_job, request);
-	return request_status(request);
-}
-
-enum hk_status hk_request_fd(struct hk_request *request, int *fd_out)
-{
-	struct hk__world *world;
-	enum hk_status status;
-
-	if (!request || !fd_out || hk__world_inherited(request->group->world))
-		return HK_EINVAL;
-	world = request->group->world;
-	status = hk__world_start_thread(world);
-	if (status != HK_OK)
-		return hk__group_refuse(request->group, status, "cannot start a progress thread");
-	hk__world_lock(world);
-	if (request->fd < 0) {
-		request->fd = hk__fd_open(
-			eventfd(request->status != HK_INPROGRESS, EFD_CLOEXEC | EFD_NONBLOCK));
-		if (request->fd < 0)
-			status = hk__group_refuse(request->group, HK_EIO,
-						  "cannot make an eventfd: %s",
-						  strerrordesc_np(errno));
-	}
-	*fd_out = request->fd;
-	hk__world_unlock(world);
-	return status;
-}
-
-void hk_request_free(struct hk_request *request)
-{
-	if (!request || hk__world_inherited(request->group->world))
-		return;
-	if (request_is_noted(request))
-		hk__batch_forget(request->group, request);
-	else
-		(void)hk__request_await(request, 0);
-	if (request->fd >= 0)
-		hk__fd_close(request->fd);
-	hk__mem_free(request->group->alloc, request, 1, sizeof(*request));
 }
