@@ -522,7 +522,7 @@ TEST(refusals)
 	opts.request = &request;
 	CHECK_EQ(hk_allreduce(bed.groups[0], at, at, 8, HK_TYPE_FP32, HK_REDOP_SUM, &opts),
 		 HK_EINVAL);
-	CHECK_HAS(hk_group_why(bed.groups[0]), "ordered by their stream: no request");
+	CHECK_HAS(hk_group_why(bed.groups[0]), "complete on their stream: no request");
 	CHECK_EQ(hk_allreduce(bed.groups[0], at + 2, at + 2, 8, HK_TYPE_FP32, HK_REDOP_SUM, NULL),
 		 HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "not aligned");

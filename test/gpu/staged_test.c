@@ -349,7 +349,7 @@ TEST(refusals)
 	bed_capture_begin(&bed);
 	CHECK_EQ(hk_allreduce(bed.groups[0], at, at, 8, HK_TYPE_FP32, HK_REDOP_SUM, &opts),
 		 HK_EINVAL);
-	CHECK_HAS(hk_group_why(bed.groups[0]), "a graph cannot hold it");
+	CHECK_HAS(hk_group_why(bed.groups[0]), "cannot be captured in a graph");
 	bed_graph_free(bed_capture_end(&bed));
 	bed_close(&bed);
 }
