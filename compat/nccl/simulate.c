@@ -46,6 +46,7 @@ static ncclResult_t op_time(const struct hk_fabric *fabric, const struct hk__ncc
 	if (choice.coll != HK_COLL_ALLREDUCE && choice.coll != HK_COLL_REDUCE &&
 	    choice.coll != HK_COLL_BROADCAST)
 		choice.bytes *= op->comm->nranks;
+	candidates[0].size = sizeof(candidates[0]);
 	enum hk_status status = hk_sim_candidates(fabric, &choice, &opts, &why, candidates, &count);
 	if (status != HK_OK || count == 0)
 		return hk__nccl_fail(hk__nccl_result(status == HK_OK ? HK_EINVAL : status),

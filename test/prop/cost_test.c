@@ -55,7 +55,7 @@ struct tally {
 
 static const struct hk_algo_info *algo_of(const struct hk_plan_info *info)
 {
-	static struct hk_algo_info algo;
+	static struct hk_algo_info algo = { .size = sizeof(algo) };
 
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++)
 		if (algo.coll == info->coll && strcmp(algo.name, info->algo) == 0)

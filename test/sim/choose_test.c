@@ -382,7 +382,7 @@ static double crowded_ns(const struct hk_fabric *fabric, const char *algo, doubl
 {
 	struct hk_plan_opts plan_opts = HK_PLAN_OPTS_INIT;
 	struct hk_sim_opts opts = HK_SIM_OPTS_INIT;
-	struct hk_sim_result result;
+	struct hk_sim_result result = { .size = sizeof(result) };
 	struct hk_plan *plan;
 
 	plan_opts.algo = algo;
