@@ -137,8 +137,9 @@ TEST(all_are_waited_for)
 /* ---- deadlines ---- */
 
 /* The second of the requests is late, long before the first ends, which it does well. */
-static void late_receive(struct hk_group *group, struct hk_group *late, bool all)
+static void late_receive(struct world_seat *seat, struct hk_group *late, bool all)
 {
+	struct hk_group *group = seat->group;
 	struct hk_request *requests[2];
 	struct hk_opts opts = HK_OPTS_INIT;
 	uint32_t got[2], index;
@@ -151,6 +152,7 @@ static void late_receive(struct hk_group *group, struct hk_group *late, bool all
 	if (!all) {
 		CHECK_EQ(hk_request_wait_any(requests, 2, 0, &index), HK_ETIMEDOUT);
 		CHECK_EQ(index, 1);
+		world_meet(seat); /* the first is sent */
 	}
 	CHECK_EQ(hk_request_wait_all(requests, 2, 0), HK_ETIMEDOUT);
 	CHECK_EQ(hk_request_test(requests[0]), HK_OK);
@@ -170,10 +172,12 @@ static void late_rank(struct world_seat *seat)
 
 		CHECK_EQ(hk_group_split(seat->group, 0, 0, &late), HK_OK);
 		if (seat->rank == 0) {
-			late_receive(seat->group, late, all);
+			late_receive(seat, late, all);
 		} else {
 			/* Rank 0 gives that group up in time, or this takes a minute and fails. */
 			CHECK_EQ(hk_recv(late, &never, 1, HK_TYPE_UINT32, 0, NULL), HK_EREVOKED);
+			if (!all)
+				world_meet(seat);
 			CHECK_EQ(hk_send(seat->group, &five, 1, HK_TYPE_UINT32, 0, NULL), HK_OK);
 		}
 		hk_group_free(late);
