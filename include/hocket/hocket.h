@@ -8,6 +8,7 @@
 #include <hocket/coll.h>
 #include <hocket/fabric.h>
 #include <hocket/group.h>
+#include <hocket/log.h>
 #include <hocket/plan.h>
 #include <hocket/record.h>
 #include <hocket/request.h>

@@ -3,13 +3,15 @@
  * base.h - what every other folder stands on: assertions, memory, one growable
  * array, one hash, bit arithmetic, one clock, and one-line messages.
  *
- * Owns no state. All memory goes through struct hk_alloc, so that a test can
- * make the N-th allocation fail.
+ * Owns no state but where lines of the log go (log.c) and which descriptors are open
+ * (fork.h). All memory goes through struct hk_alloc, so that a test can make the N-th
+ * allocation fail.
  */
 #ifndef HK_BASE_BASE_H
 #define HK_BASE_BASE_H
 
 #include <hocket/base.h>
+#include <hocket/log.h>
 #include <hocket/status.h>
 
 #include <stdarg.h>
@@ -67,8 +69,8 @@ bool hk__system(char to_out[HK__SYSTEM_MAX]);
 
 /* ---- what there is nobody to tell ---- */
 
-/* One line on stderr, "hocket: ...", unless HOCKET_LOG is "off". For what is rare. */
-void hk__log(const char *fmt, ...) HK_PRINTF(1, 2);
+/* One line, to whom hk_log_set() says; cut after 1023 bytes. For what is rare. */
+void hk__log(enum hk_log_level level, const char *fmt, ...) HK_PRINTF(2, 3);
 
 /* ---- option structs ---- */
 

@@ -17,7 +17,8 @@ static bool cuda_open(void *library)
 {
 #define CUDA_FIND(member, symbol, arguments) \
 	if (!hk__library_find(library, symbol, &cuda.member)) { \
-		hk__log("the CUDA driver has no %s: device memory is not known as such", symbol); \
+		hk__log(HK_LOG_WARN, \
+			"the CUDA driver has no %s: device memory is not known as such", symbol); \
 		dlclose(library); \
 		return false; \
 	}

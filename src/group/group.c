@@ -305,11 +305,14 @@ enum hk_status hk__group_found(const struct hk__charter *origin, struct hk_why *
 		if (status != HK_OK)
 			hk__why(why, status, "cannot start a progress thread");
 	}
-	if (status == HK_OK)
-		*group_out = group;
-	else
+	if (status != HK_OK) {
 		hk__group_destroy(group);
-	return status;
+		return status;
+	}
+	hk__log(HK_LOG_DEBUG, "rank %u of %u: group created, hosts: %u", group->rank, group->n,
+		group->nodes);
+	*group_out = group;
+	return HK_OK;
 }
 
 enum hk_status hk__group_enter(struct hk_group *group, uint64_t timeout_ns)

@@ -64,7 +64,8 @@ void hk__stranger_note(struct hk__strangers *strangers, const struct hk__origin 
 		return;
 	if (strangers->count == HK__STRANGERS_MAX) {
 		if (!strangers->full)
-			hk__log("%s turned others away, of more than %u addresses: no more of "
+			hk__log(HK_LOG_WARN,
+				"%s turned others away, of more than %u addresses: no more of "
 				"them are named",
 				who, HK__STRANGERS_MAX);
 		strangers->full = true;
@@ -72,7 +73,7 @@ void hk__stranger_note(struct hk__strangers *strangers, const struct hk__origin 
 	}
 	strangers->from[strangers->count++] = *origin;
 	origin_text(origin, text, sizeof(text));
-	hk__log("%s turned %s away: %s", who, text, what);
+	hk__log(HK_LOG_WARN, "%s turned %s away: %s", who, text, what);
 }
 
 void hk__stranger_left(struct hk__strangers *strangers, const struct hk__origin *origin)

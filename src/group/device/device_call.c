@@ -155,7 +155,8 @@ static void image_miss(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!hk__cuda_image() && !atomic_flag_test_and_set(&said))
-		hk__log("this build has no GPU code: calls on device memory are staged through the "
+		hk__log(HK_LOG_INFO,
+			"this build has no GPU code: calls on device memory are staged through the "
 			"host; build it where nvcc is");
 }
 

@@ -259,7 +259,8 @@ static enum hk_status group_meet(struct hk_group *group, struct hk__gpu *gpu, in
 	enum hk_status status = meeting_run(&meeting, ordinal, all_out);
 	group->batching = batching;
 	if (status == HK_OK && !*all_out && meeting.why.text[0])
-		hk__log("rank %u: %s: calls on device memory are staged through host memory",
+		hk__log(HK_LOG_INFO,
+			"rank %u: %s: calls on device memory are staged through host memory",
 			group->rank, meeting.why.text);
 	return status;
 }
@@ -309,7 +310,8 @@ enum hk_status hk__group_device_open(struct hk_group *group, int ordinal, uint64
 		return status;
 	}
 	if (apart && hk__world_start_thread(group->world) != HK_OK)
-		hk__log("rank %u: no progress thread: a process that dies is missed by deadlines "
+		hk__log(HK_LOG_WARN,
+			"rank %u: no progress thread: a process that dies is missed by deadlines "
 			"alone",
 			group->rank);
 	hk__world_run(group->world, group_opened, &opening);

@@ -563,7 +563,8 @@ void hk__staged_free(struct hk_group *group)
 	group->staging = NULL;
 	/* A stream that never comes to a call keeps what the call would use. */
 	if (!staging_wait(staging, group->timeout_ns)) {
-		hk__log("rank %u: a stream still has calls of a group that is freed: their memory "
+		hk__log(HK_LOG_WARN,
+			"rank %u: a stream still has calls of a group that is freed: their memory "
 			"is kept",
 			group->rank);
 		group->world->refs++;

@@ -121,8 +121,8 @@ struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir,
 
 	if (error || !at) {
 		hk__mem_free(world->alloc, trace, 1, sizeof(*trace));
-		hk__log("rank %u: nothing is traced: HOCKET_TRACE is %s: %s", world->rank, dir,
-			strerrordesc_np(error));
+		hk__log(HK_LOG_ERROR, "rank %u: nothing is traced: HOCKET_TRACE is %s: %s",
+			world->rank, dir, strerrordesc_np(error));
 		return NULL;
 	}
 	head_fill(at, world, room);

@@ -338,7 +338,8 @@ static void seat_hear(struct shm *shm, uint32_t s)
 			missed++;
 	}
 	if (missed)
-		hk__log("rank %u: %llu notes of rank %u were overwritten before they were read",
+		hk__log(HK_LOG_WARN,
+			"rank %u: %llu notes of rank %u were overwritten before they were read",
 			shm->base.rank, (unsigned long long)missed, seat_rank(shm, s));
 }
 
