@@ -414,6 +414,7 @@ TEST(ranks_that_share_cores_broadcast_whole)
 		uint32_t count;
 
 		CHECK(crowded_ns(two, "chain", sizes[i]) > crowded_ns(apart, "chain", sizes[i]));
+		candidates[0].size = sizeof(candidates[0]);
 		CHECK_EQ(hk_sim_candidates(two, &what, &opts, NULL, candidates, &count), HK_OK);
 		CHECK(!strcmp(candidates[0].algo, "chain") ||
 		      !strcmp(candidates[0].algo, "binomial"));
