@@ -3,12 +3,11 @@
  * check.h - the proof that a plan does what its collective promises.
  *
  * A plan is a Kahn process network with bounded channels, so one symbolic run
- * stands for every interleaving, every size and every number of slices. The
- * run carries, for every slot, the sum of inputs it holds as an expression,
- * and proves
+ * covers every interleaving, every size and every number of slices. The run
+ * tracks the sum of inputs that each slot holds as an expression, and proves
  *   result    every output slot holds exactly what is promised
- *   progress  no lane waits for ever, with the slots the plan declares but no
- *             more than every transport offers (HK_SLOTS_MIN)
+ *   progress  no lane waits for ever, given the slots the plan declares, up to
+ *             what every transport offers (HK_SLOTS_MIN)
  *   race      no two unordered steps of a rank touch a slot one of them writes
  *   form      every step is meaningful and every message is received
  */
@@ -34,32 +33,32 @@ enum hk_refusal {
 struct hk_check_opts {
 	size_t size;
 	bool inplace;		/* prove it with `in` inside `out` */
-	bool set_slots;		/* with `slots` below, to see what a plan needs */
+	bool set_slots;		/* use `slots` below, to find out what a plan needs */
 	uint32_t slots;		/* 0: a send waits for its receive (rendezvous) */
 	const struct hk_alloc *alloc;
-	/* Called now and then, from the calling thread, with steps done and in all. */
+	/* Called occasionally, in the calling thread, with steps done and in total. */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *ctx;
 };
 #define HK_CHECK_OPTS_INIT { sizeof(struct hk_check_opts), false, false, 0, NULL, NULL, NULL }
 
 /*
- * What a plan costs, counted on the plan. Chunks are what the collective
- * divides its data into: hk_check_cost.chunks of them make V (see
- * hk_algo_info), so busiest_sent / chunks is the traffic in V.
+ * The cost of a plan, counted step by step. The collective divides its data into
+ * chunks: hk_check_cost.chunks of them make V (see hk_algo_info), so
+ * busiest_sent / chunks is the traffic in V.
  */
 struct hk_check_cost {
 	uint64_t steps_total;	/* of all lanes of all ranks */
-	uint64_t messages;	/* sent in all */
+	uint64_t messages;	/* sent in total */
 	uint32_t critical;	/* messages on the longest chain */
 	uint32_t chunks;	/* chunks of V */
-	uint64_t busiest_sent;	/* chunks, of the rank that sends most */
+	uint64_t busiest_sent;	/* chunks that the busiest sender sends */
 	uint64_t busiest_received;
 	uint64_t busiest_reduced;
 	uint64_t busiest_copied;
-	uint64_t sent;		/* chunks, of all ranks together */
-	uint32_t scratch_max;	/* scratch slots of the rank that has most */
-	uint32_t scratch_used;	/* and slots that some rank writes */
+	uint64_t sent;		/* chunks that all ranks send together */
+	uint32_t scratch_max;	/* largest number of scratch slots of a rank */
+	uint32_t scratch_used;	/* largest number that a rank writes */
 	uint32_t lanes_max;
 };
 
@@ -67,29 +66,29 @@ struct hk_check_report {
 	size_t size;		/* sizeof(struct hk_check_report), set by the caller */
 	bool proved;
 	enum hk_refusal refusal;
-	uint32_t invariant;	/* that does not hold: 2 for I2; 0 if proved */
-	uint32_t rank;		/* where; HK_NONE if it is about no single step */
+	uint32_t invariant;	/* the violated one: 2 for I2; 0 if proved */
+	uint32_t rank;		/* where; HK_NONE if no single step is at fault */
 	uint32_t lane;
 	uint32_t step;
 	char expected[HK_CHECK_TEXT_MAX];
 	char found[HK_CHECK_TEXT_MAX];
 	struct hk_why why;	/* the refusal as one line */
-	bool consistent;	/* allreduce: all ranks add in one order: same bits */
-	struct hk_check_cost cost; /* valid where proved */
+	bool consistent;	/* allreduce: all ranks add in one order and get the same bits */
+	struct hk_check_cost cost; /* valid if proved */
 };
 
 /*
- * Proves or refuses. HK_OK: proved. HK_EREFUSED: refused, the report says why.
+ * Proves or refuses a plan. HK_OK: proved. HK_EREFUSED: refused, the report says why.
  * HK_ENOMEM, HK_EINVAL (in place, if the collective has no such form), HK_ELIMIT
- * (more state than fits): nothing is known.
+ * (too much state): the plan is neither proved nor refused.
  */
 HK_API HK_NODISCARD enum hk_status hk_check(const struct hk_plan *plan,
 					    const struct hk_check_opts *opts,
 					    struct hk_check_report *report_out);
 
 /*
- * The cost of one rank, without proving anything: chunks it sends, receives,
- * reduces and copies, and its scratch slots. Works at any scale.
+ * The cost of one rank, without a proof: the chunks it sends, receives, reduces
+ * and copies, and its scratch slots. Works at any scale.
  */
 struct hk_rank_cost {
 	size_t size;		/* sizeof(struct hk_rank_cost), set by the caller */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coll.h - the collectives: what is promised, never how it is done.
+ * coll.h - the collectives: their semantics, not their algorithms.
  *
- * Every rank has up to two user buffers, `in` and `out`, each a row of slots.
- * A slot holds one chunk: a run of elements whose length is a symbol, known
- * only when counts are given. n ranks, p parts, rank r:
+ * Every rank has up to two user buffers, `in` and `out`, each an array of slots.
+ * A slot holds one chunk: consecutive elements whose number is symbolic until
+ * counts are given. For n ranks, p parts and rank r:
  *
  *   collective     in slots      out slots     promise
  *   allreduce      p             p             out[k] = sum of in[k] over ranks
@@ -15,10 +15,10 @@
  *   reducescatter  n             1             out[0] = sum of in[r] over ranks
  *   scatter        n at root     1             out[0] = root's in[r]
  *   alltoall       n             n             out[i] = rank i's in[r]
- *   barrier        -             -             nobody leaves before all came
+ *   barrier        -             -             no rank returns before all have called
  *   sendrecv       its sends     its receives  each message arrives
  *
- * The v forms are the same collectives with other counts.
+ * The v forms are the same collectives with different counts.
  */
 #ifndef HOCKET_COLL_H
 #define HOCKET_COLL_H
@@ -53,8 +53,8 @@ enum hk_coll {
 HK_API const char *hk_coll_name(enum hk_coll coll);
 
 /*
- * The collective of that name. Case, '-' and '_' do not matter, and the v
- * forms are understood ("reduce-scatterv"). HK_EINVAL where there is none.
+ * Finds a collective by name. Case, '-' and '_' do not matter, and v forms
+ * are accepted ("reduce-scatterv"). HK_EINVAL if there is none.
  * Thread-safe.
  */
 HK_API HK_NODISCARD enum hk_status hk_coll_parse(const char *name,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fabric.h - what the machines are and how they are joined.
+ * fabric.h - machines and the links between them.
  *
- *   device   what a rank runs on: a GPU, or a core of a CPU
+ *   device   what a rank runs on: a GPU or a CPU core
  *   node     devices that reach each other without a network
- *   link     one direction of a wire, or of a bundle of equal wires, with a speed
- *            and a delay; messages that cross it at the same time share its speed
- *   constant a number of the description that has a name, a unit and a source
+ *   link     one direction of a wire, or of a bundle of equal wires, with a bandwidth
+ *            and a latency; messages that cross it at the same time share the bandwidth
+ *   constant a number in the description, with a name, a unit and a source
  *
- * Ranks are devices, numbered node after node. hocket-fabric(5) describes the
- * file, hocket-fabric(1) the names there are.
+ * Ranks are devices, numbered node by node. hocket-fabric(5) describes the file
+ * format, hocket-fabric(1) the built-in names.
  */
 #ifndef HOCKET_FABRIC_H
 #define HOCKET_FABRIC_H
@@ -28,30 +28,30 @@ extern "C" {
 struct hk_fabric;		/* opaque */
 
 /*
- * Opens a fabric by what people write: a name with a size and options
+ * Creates a fabric from a specification: a name with a size and options
  * ("dgx-h100:128", "dgx-h100:128,net=ethernet", "torus:8x8x8"), "here" for this
- * machine as it is discovered, or a file, told by a '/' or a ".yaml" in it.
+ * machine as discovered, or a file, recognized by a '/' or ".yaml" in its name.
  * HK_EINVAL, HK_ESYNTAX, HK_ELIMIT, HK_ENOMEM or HK_EIO, with the reason in why.
  */
 HK_API HK_NODISCARD enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc,
 						  struct hk_why *why,
 						  struct hk_fabric **fabric_out);
 
-/* The same from the text of a file; name is what messages call it. Untrusted. */
+/* The same from the text of a file, which is untrusted; messages call it `name`. */
 HK_API HK_NODISCARD enum hk_status hk_fabric_parse(const char *text, size_t len, const char *name,
 						   const struct hk_alloc *alloc,
 						   struct hk_why *why,
 						   struct hk_fabric **fabric_out);
 
-/* This machine: cores and caches by hwloc, GPUs by their driver where there is one. */
+/* This machine: cores and caches from hwloc, GPUs from their driver if there is one. */
 HK_API HK_NODISCARD enum hk_status hk_fabric_discover(const struct hk_alloc *alloc,
 						      struct hk_why *why,
 						      struct hk_fabric **fabric_out);
 
 /*
- * Hosts of CPU ranks: sizes[i] of them on host i, shared memory inside, TCP across.
- * Its constants are those of `like` where that has them (a probed machine), else
- * what was measured when this library was made.
+ * Hosts with CPU ranks: sizes[i] of them on host i, shared memory within a host, TCP
+ * between hosts. Constants come from `like` (a probed machine) if it has them, else
+ * from the measurements built into the library.
  */
 HK_API HK_NODISCARD enum hk_status hk_fabric_hosts(const struct hk_fabric *like,
 						   const uint32_t *sizes, uint32_t nhosts,
@@ -88,15 +88,15 @@ HK_API bool hk_fabric_constant(const struct hk_fabric *fabric, uint32_t i,
 			       struct hk_fabric_constant *constant_out);
 
 /*
- * What if a constant were another? change is "NAME=VALUE" in the constant's unit,
- * or "NAME=FACTORx". HK_EINVAL for a name it has not or a value that cannot be.
+ * Changes a constant, for what-if questions. change is "NAME=VALUE" in the constant's
+ * unit, or "NAME=FACTORx". HK_EINVAL for an unknown name or an invalid value.
  */
 HK_API HK_NODISCARD enum hk_status hk_fabric_change(struct hk_fabric *fabric, const char *change,
 						    struct hk_why *why);
 
 /* ---- fabrics as text ---- */
 
-/* A picture of the tree, for people; and a file that hk_fabric_create() reads back. */
+/* A drawing of the tree, for people; and a file that hk_fabric_create() reads back. */
 HK_API HK_NODISCARD enum hk_status hk_fabric_print(const struct hk_fabric *fabric, FILE *file,
 						   struct hk_why *why);
 HK_API HK_NODISCARD enum hk_status hk_fabric_print_file(const struct hk_fabric *fabric, FILE *file,

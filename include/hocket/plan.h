@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.h - how a collective is done: for every rank, lanes of steps on chunks.
+ * plan.h - how a collective is performed: for every rank, lanes of steps on chunks.
  *
  *   rank     one participant
- *   lane     a sequential program of one rank; lanes of a rank run side by side
+ *   lane     a sequential program of one rank; the lanes of a rank run concurrently
  *   step     one action of a lane: send, receive, reduce, copy, or a fused form
- *   chunk    what a slot of a buffer holds; its length is a symbol
+ *   chunk    the contents of a buffer slot; its length is a symbol
  *   channel  the FIFO from one lane to another; it has `slots` slots, a message
- *            keeps its slot until the step that received it is over, and a
- *            lane waits on an empty or a full channel
- *   slice    the plan performed again on another part of every chunk; slices
- *            follow each other in every lane and share no byte
+ *            keeps its slot until the step that received it has completed, and a
+ *            lane blocks on an empty or a full channel
+ *   slice    one pass of the plan over a part of every chunk; slices follow each
+ *            other in every lane and are disjoint
  *
- * A plan is immutable and knows no sizes. A built-in one stores nothing per rank
- * or step (sendrecv: its messages; uneven nodes: their sizes); a step is
- * computed when it is asked for.
+ * A plan is immutable and independent of sizes. A built-in plan stores nothing per
+ * rank or step (sendrecv: its messages; uneven nodes: their sizes); each step is
+ * computed on request.
  * docs/ARCHITECTURE.md states the invariants (I1...) of every proved plan.
  */
 #ifndef HOCKET_PLAN_H
@@ -37,7 +37,7 @@ enum hk_buf {
 	HK_BUF_NONE,
 	HK_BUF_IN,		/* the caller's input; never written */
 	HK_BUF_OUT,		/* the caller's output */
-	HK_BUF_SCRATCH		/* the plan's own; undefined at the start */
+	HK_BUF_SCRATCH		/* temporary; undefined at the start */
 };
 
 /*
@@ -67,14 +67,14 @@ enum hk_op {
 	HK_OP_COUNT
 };
 
-/* The far end of a channel; rank HK_NONE where a step has none. */
+/* The other end of a channel; rank HK_NONE if a step has none. */
 struct hk_port {
 	uint32_t rank;
 	uint32_t lane;
 };
 
 /*
- * Which slots: the j-th is first + j where run is 0, else
+ * A set of slots: the j-th is first + j if run is 0, else
  * first + (j / run) * period + j % run; always modulo the buffer's slots.
  */
 struct hk_span {
@@ -84,7 +84,7 @@ struct hk_span {
 	uint32_t period;
 };
 
-/* Another step of the same rank (and slice) that has to be over first. */
+/* Another step of the same rank (and slice) that must complete first. */
 struct hk_after {
 	uint32_t lane;		/* HK_NONE: no dependency */
 	uint32_t step;
@@ -110,19 +110,19 @@ struct hk_plan_opts {
 	size_t size;		/* sizeof(struct hk_plan_opts) */
 	const char *algo;	/* NULL: the collective's first */
 	uint32_t root;		/* broadcast, reduce, gather, scatter */
-	uint32_t nodes;		/* two-level: of equal sizes, or as node_sizes says;
-				   0: the fewest of up to 8 ranks */
+	uint32_t nodes;		/* two-level: of equal sizes, or as in node_sizes;
+				   0: the fewest with up to 8 ranks each */
 	const struct hk_msg *msgs; /* sendrecv; NULL: each rank to the next; copied;
 				      slots and symbols keep this order */
 	size_t nmsgs;
 	const struct hk_alloc *alloc; /* borrowed until the plan is freed */
-	const uint32_t *node_sizes; /* ranks of each of `nodes` nodes, side by side,
-				       n in all; NULL: equal; copied */
+	const uint32_t *node_sizes; /* number of consecutive ranks on each of `nodes`
+				       nodes, n in total; NULL: equal; copied */
 };
 #define HK_PLAN_OPTS_INIT { sizeof(struct hk_plan_opts), NULL, 0, 0, NULL, 0, NULL, NULL }
 
 /*
- * Makes a built-in plan. opts may be NULL. HK_EINVAL (unknown algorithm, rank
+ * Creates a built-in plan. opts may be NULL. HK_EINVAL (unknown algorithm, rank
  * or root out of range, nodes that do not divide or add up), HK_ELIMIT,
  * HK_ENOMEM, with the reason in why.
  */
@@ -133,14 +133,14 @@ hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct hk_plan_opts *op
 /* Accepts NULL. */
 HK_API void hk_plan_free(struct hk_plan *plan);
 
-/* What a plan is, in one struct; what it points to is borrowed from the plan. */
+/* The properties of a plan; the pointers are borrowed from the plan. */
 struct hk_plan_info {
 	size_t size;		/* sizeof(struct hk_plan_info), set by the caller */
 	enum hk_coll coll;
 	const char *algo;
 	uint32_t nranks;
-	uint32_t root;		/* 0 where the collective has none */
-	uint32_t nodes;		/* 1 where the algorithm is flat */
+	uint32_t root;		/* 0 if the collective has none */
+	uint32_t nodes;		/* 1 if the algorithm is flat */
 	uint32_t parts;		/* chunks of a vector; 1 for block collectives */
 	uint32_t slots;		/* messages a channel must be able to hold */
 	bool inplace;		/* claims to work with `in` inside `out` */
@@ -150,18 +150,18 @@ struct hk_plan_info {
 };
 HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out);
 
-/* Lanes of a rank and steps of a lane. Thread-safe, as all that reads a plan. */
+/* The number of lanes of a rank and of steps of a lane. Reading a plan is thread-safe. */
 HK_API uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank);
 HK_API uint32_t hk_plan_steps(const struct hk_plan *plan, uint32_t rank, uint32_t lane);
 
 /*
- * Step i of a lane, computed from no other step, in constant time (uneven
- * nodes: in that of a search for the rank's node).
+ * Step i of a lane, computed independently of other steps, in constant time (uneven
+ * nodes: after a search for the rank's node).
  */
 HK_API void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint32_t i,
 			 struct hk_step *step_out);
 
-/* Slots of a buffer of a rank; 0 where the rank has no such buffer. */
+/* The number of slots of a rank's buffer; 0 if the rank has no such buffer. */
 HK_API uint32_t hk_plan_slots(const struct hk_plan *plan, uint32_t rank, enum hk_buf buf);
 
 /* The j-th slot of a span in a buffer of nslots (> 0) slots. */
@@ -172,7 +172,7 @@ HK_API uint32_t hk_span_at(const struct hk_span *span, uint32_t j, uint32_t nslo
  * the block of rank k, or the block from s to d as s * nranks + d, or message
  * k. With counts, symbol k has counts[k] elements (for vectors: all parts
  * together have counts[0]); with counts NULL every block has `count` elements
- * and a vector has `count` in all, split as evenly as whole elements allow.
+ * and a vector has `count` in total, split as evenly as whole elements allow.
  */
 struct hk_sizes {
 	uint64_t count;
@@ -182,12 +182,12 @@ HK_API uint64_t hk_plan_symbol(const struct hk_plan *plan, uint32_t rank, enum h
 			       uint32_t slot);
 HK_API uint64_t hk_plan_length(const struct hk_plan *plan, const struct hk_sizes *sizes,
 			       uint64_t symbol);
-/* How many symbols there are: the length of hk_sizes.counts (1 for vectors). */
+/* The number of symbols: the length of hk_sizes.counts (1 for vectors). */
 HK_API uint64_t hk_plan_counts(const struct hk_plan *plan);
 
 /*
  * In place: the slot of `out` that is the same memory as slot `slot` of `in`,
- * or HK_NONE. (For reducescatter and scatter, out[0] lies inside `in`.)
+ * or HK_NONE. (For reducescatter and scatter, out[0] is inside `in`.)
  */
 HK_API uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, uint32_t slot);
 
@@ -195,10 +195,10 @@ HK_API uint32_t hk_plan_inplace_slot(const struct hk_plan *plan, uint32_t rank, 
 HK_API const char *hk_op_name(enum hk_op op);
 HK_API const char *hk_buf_name(enum hk_buf buf);
 
-/* ---- the algorithms there are ---- */
+/* ---- algorithms ---- */
 
 /*
- * An algorithm's card. The formulas are in C syntax (with exact division) over
+ * An algorithm and its costs. The formulas are in C syntax (with exact division) over
  * n (ranks), N (nodes), g = n / N and the functions ceil, min, max, clog2,
  * flog2, pow2 (the largest power of two not above), popsum (set bits of all
  * numbers below) and halvings (sum of min(pow2(n) / 2^l, n - pow2(n)) over
@@ -216,18 +216,18 @@ struct hk_algo_info {
 	const char *sent;	/* V sent by the busiest rank */
 	const char *reduced;	/* V reduced by the busiest rank */
 	const char *scratch;	/* V of scratch at the rank that needs most */
-	const char *limits;	/* "any n", or what it needs */
+	const char *limits;	/* "any n", or its requirements */
 	bool nodes;		/* two-level: takes a number of nodes */
 	bool rooted;
 	bool inplace;
-	bool uneven;		/* takes node_sizes that differ; costs are for equal ones */
+	bool uneven;		/* supports unequal node_sizes; costs are for equal ones */
 };
 
-/* The i-th algorithm, in the order of the collectives; false past the last. */
+/* The i-th algorithm, sorted by collective; false past the last. */
 HK_API bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out);
 
 /*
- * The collective's algorithm of that name or alias (case, '-' and '_' do not
+ * Finds an algorithm of a collective by name or alias (case, '-' and '_' do not
  * matter); NULL: its first. HK_EINVAL if there is none. Thread-safe.
  */
 HK_API HK_NODISCARD enum hk_status hk_algo_find(enum hk_coll coll, const char *name,
@@ -243,11 +243,11 @@ struct hk_print_opts {
 #define HK_PRINT_OPTS_INIT { sizeof(struct hk_print_opts), false, 0 }
 
 /*
- * Write a plan for people (a table; a picture of who sends what to whom, round
- * by round), for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL; a
- * picture shows all ranks. HK_EIO if the stream fails; HK_EINVAL for a rank
- * that is not there, or if a picture meets a malformed step; HK_ELIMIT if a
- * picture would be too wide or a graph has more than 2^20 steps; HK_ENOMEM.
+ * Write a plan for people (a table, or a picture of the messages round by round),
+ * for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL; a picture shows
+ * all ranks. HK_EIO if the stream fails; HK_EINVAL for a rank that does not exist,
+ * or if a picture meets a malformed step; HK_ELIMIT if a picture would be too wide
+ * or a graph has more than 2^20 steps; HK_ENOMEM.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_print_table(const struct hk_plan *plan,
 						       const struct hk_print_opts *opts,
@@ -263,24 +263,24 @@ HK_API HK_NODISCARD enum hk_status hk_plan_print_json(const struct hk_plan *plan
 						      FILE *file, struct hk_why *why);
 
 /*
- * As MSCCL XML, which the executors of MSCCL and RCCL run; hocket-plan(5) says how
- * a plan is put there. All ranks. HK_EINVAL for a barrier, a sendrecv, or a plan
- * that has more pairs of peers in a lane than that form can say; HK_ELIMIT for
+ * Writes MSCCL XML, which the executors of MSCCL and RCCL run; hocket-plan(5)
+ * describes the mapping. All ranks. HK_EINVAL for a barrier, a sendrecv, or a plan
+ * that has more pairs of peers in a lane than the format can express; HK_ELIMIT for
  * more than 2^20 steps; HK_ENOMEM; HK_EIO.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_print_msccl(const struct hk_plan *plan, FILE *file,
 						       struct hk_why *why);
 
 /*
- * For the simulators of others: a plan for `bytes` bytes (as in struct hk_sim_job),
- * as GOAL text, or as Chakra execution traces, a file PREFIX.RANK.et for each rank.
- * Channels have no bound there. opts may be NULL. HK_EINVAL, HK_EIO.
+ * For other simulators: a plan for `bytes` bytes (as in struct hk_sim_job), as GOAL
+ * text, or as Chakra execution traces, one file PREFIX.RANK.et per rank. Channels
+ * are unbounded there. opts may be NULL. HK_EINVAL, HK_EIO.
  */
 struct hk_export_opts {
 	size_t size;		/* sizeof(struct hk_export_opts) */
-	uint32_t slices;	/* that every chunk is cut into; 0: 1 */
-	double copy_ns;		/* to copy a byte, */
-	double reduce_ns;	/* and to add one to another */
+	uint32_t slices;	/* slices per chunk; 0: 1 */
+	double copy_ns;		/* time to copy a byte, */
+	double reduce_ns;	/* and to reduce one */
 };
 #define HK_EXPORT_OPTS_INIT { sizeof(struct hk_export_opts), 0, 0, 0 }
 HK_API HK_NODISCARD enum hk_status hk_plan_print_goal(const struct hk_plan *plan, uint64_t bytes,
@@ -293,10 +293,10 @@ HK_API HK_NODISCARD enum hk_status hk_plan_write_chakra(const struct hk_plan *pl
 #define HK_PLAN_FILE_MAX (64u << 20)	/* bytes of a plan file */
 
 /*
- * Reads a plan from text of len bytes, JSON or (told by its first character) MSCCL
- * XML; name is what messages call it. The text is untrusted: anything malformed
- * is HK_ESYNTAX (or HK_ELIMIT) and why says where. A plan that was read is
- * well-formed, not proved.
+ * Reads a plan from text of len bytes: JSON or, judged by its first character, MSCCL
+ * XML; messages call it `name`. The text is untrusted: malformed input is HK_ESYNTAX
+ * (or HK_ELIMIT), and why says where. The resulting plan is well-formed, but not
+ * proved.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_parse(const char *text, size_t len, const char *name,
 						 const struct hk_alloc *alloc, struct hk_why *why,

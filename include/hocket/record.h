@@ -2,21 +2,21 @@
 /*
  * record.h - the flight recorder: what a rank did last, and what it waits for.
  *
- * Every rank keeps one, of a fixed size, in a memfd named HK_RECORD_NAME; its
- * user finds it among the descriptors of the process, in /proc/PID/fd, and maps
- * it, or has hk_record_create copy it. When a group fails the rank writes it to
- * a file, as JSON (hocket-record(5)), which hk_record_parse reads back into the
- * very same structs.
+ * Every rank keeps one, of a fixed size, in a memfd named HK_RECORD_NAME. The same
+ * user finds it among the descriptors of the process, in /proc/PID/fd, and maps it
+ * or copies it with hk_record_create. When a group fails, the rank writes it to a
+ * file as JSON (hocket-record(5)), which hk_record_parse reads back into the same
+ * structs.
  *
- *   struct hk_record         the rank, and who of its world is gone
- *   struct hk_record_group   `rows` of them: what each group is about
+ *   struct hk_record         the rank, and the departed ranks of its world
+ *   struct hk_record_group   `rows` of them: the state of each group
  *   struct hk_record_op      `ring` of them in each row: its last operations
  *
- * One thread writes, and waits for nobody. A struct that begins with `seq` is
- * being written while that is odd, and has changed if it differs after it was
- * read. Numbers that stand alone are written whole. Times are nanoseconds of the
- * host's monotonic clock; 0: not known. Ranks are those of the group unless they
- * are called world's. Texts end in a NUL; lists are as long as their count says.
+ * One thread writes, and never blocks. A struct that starts with `seq` is a seqlock:
+ * it is being written while `seq` is odd, and a read is valid only if `seq` is the
+ * same afterwards. Other numbers are written atomically. Times are nanoseconds of the
+ * host's monotonic clock; 0: unknown. Ranks are ranks of the group unless marked as
+ * the world's. Strings end in a NUL; lists are as long as their count says.
  */
 #ifndef HOCKET_RECORD_H
 #define HOCKET_RECORD_H
@@ -32,11 +32,11 @@ extern "C" {
 #define HK_RECORD_NAME "hocket-recorder"
 #define HK_RECORD_MAGIC "HOCKREC"
 #define HK_RECORD_VERSION 2u
-/* Of a context, a logical clock; above them, the world's rank that named the group by it. */
+/* The low bits of a context are a logical clock; above is the world rank that named the group. */
 #define HK_CONTEXT_CLOCK_BITS 39u
-#define HK_RECORD_LANES 16u	/* of an operation that are told of */
-#define HK_RECORD_MOVES 4u	/* sends and receives in flight that are told of */
-#define HK_RECORD_GONE 16u	/* ranks that are told of */
+#define HK_RECORD_LANES 16u	/* recorded lanes of an operation */
+#define HK_RECORD_MOVES 4u	/* recorded sends and receives in flight */
+#define HK_RECORD_GONE 16u	/* recorded departed ranks */
 
 enum hk_record_kind {
 	HK_RECORD_NONE,
@@ -52,27 +52,27 @@ enum hk_record_state {
 	HK_RECORD_CLOSED	/* the group was freed, failed or not */
 };
 
-/* What a lane cannot go on without. */
+/* What a lane waits for. */
 enum hk_record_wait {
-	HK_RECORD_READY,	/* nothing: it can */
-	HK_RECORD_MESSAGE,	/* a message of the peer's */
-	HK_RECORD_ROOM,		/* a slot that the peer has to free */
+	HK_RECORD_READY,	/* nothing: it can run */
+	HK_RECORD_MESSAGE,	/* a message from the peer */
+	HK_RECORD_ROOM,		/* a slot that the peer must free */
 	HK_RECORD_LANE,		/* another lane of this rank */
-	HK_RECORD_READER	/* the peer has still to read what it was lent */
+	HK_RECORD_READER	/* the peer has not yet read the buffer lent to it */
 };
 
-/* How a rank of the world went. */
+/* How a rank left the world. */
 enum hk_record_end {
-	HK_RECORD_LEFT,		/* in good order */
-	HK_RECORD_LOST,		/* out of reach */
+	HK_RECORD_LEFT,		/* orderly */
+	HK_RECORD_LOST,		/* unreachable */
 	HK_RECORD_DEAD		/* its process has ended */
 };
 
 /*
- * Operations that are alike and follow each other: the collectives `first` to
- * `last`, or so many sends or receives. The newest entry has no `last` yet: it
- * is the group's `called`, or `moves_called`. In a copy it is there, and entries
- * that were written while it was made are HK_RECORD_NONE.
+ * A run of similar operations: the collectives `first` to `last`, or as many sends
+ * or receives. The newest entry has no `last` yet: it is the group's `called`, or
+ * `moves_called`. A copy fills it in, and marks entries that were being written
+ * meanwhile as HK_RECORD_NONE.
  */
 struct hk_record_op {
 	uint32_t seq;
@@ -85,12 +85,12 @@ struct hk_record_op {
 	uint64_t first;
 	uint64_t last;
 	uint64_t count;		/* elements, as the call counts; of sends: bytes */
-	uint64_t counts;	/* of a v form: a hash; 1: every rank has its own; 0: none */
-	uint64_t bytes;		/* of one: the vector, or all blocks */
-	uint64_t called_ns;	/* when the last one was */
-	uint64_t ended_ns;	/* when the last one had */
+	uint64_t counts;	/* v form: a hash; 1: every rank has its own; 0: none */
+	uint64_t bytes;		/* of one operation: the vector, or all blocks */
+	uint64_t called_ns;	/* when the last one was called */
+	uint64_t ended_ns;	/* when the last one completed */
 	uint64_t timed;		/* operations whose times are known: */
-	uint64_t sum_ns;	/* what they took together, */
+	uint64_t sum_ns;	/* their total time, */
 	uint64_t longest_ns;	/* and the longest */
 	uint32_t asked;		/* 1: the caller named the algorithm */
 	char algo[20];
@@ -104,7 +104,7 @@ struct hk_record_lane {
 	uint32_t slices;
 	uint32_t op;		/* enum hk_op, of the step */
 	uint32_t waits;		/* enum hk_record_wait */
-	uint32_t peer;		/* HK_NONE: no rank is waited for */
+	uint32_t peer;		/* HK_NONE: it waits for no rank */
 	uint32_t peer_world;
 };
 
@@ -116,47 +116,47 @@ struct hk_record_move {
 	uint64_t left;		/* bytes */
 };
 
-/* Where the oldest operations stood when the rank was last about to sleep. */
+/* The progress of the oldest operations when the rank was last about to sleep. */
 struct hk_record_now {
 	uint32_t seq;
 	uint32_t stage;		/* 0: performs it; 1: ranks compare their calls, or agree */
-	uint64_t number;	/* of the collective; over if not above `done`; 0: none */
-	uint64_t called_ns;	/* when it was */
-	uint64_t stands_ns;	/* since when it stands where it does */
+	uint64_t number;	/* of the collective; complete if not above `done`; 0: none */
+	uint64_t called_ns;	/* when it was called */
+	uint64_t stands_ns;	/* when it last made progress */
 	uint64_t written_ns;
-	uint32_t nlanes;	/* that are not through; up to HK_RECORD_LANES follow */
+	uint32_t nlanes;	/* unfinished; up to HK_RECORD_LANES follow */
 	uint32_t nmoves;	/* in flight; up to HK_RECORD_MOVES follow */
 	struct hk_record_lane lanes[HK_RECORD_LANES];
 	struct hk_record_move moves[HK_RECORD_MOVES];
 };
 
 struct hk_record_group {
-	uint32_t seq;		/* of all up to `why` */
+	uint32_t seq;		/* covers all up to `why` */
 	uint32_t state;		/* enum hk_record_state */
-	uint64_t context;	/* with `first`: the same on all its ranks, and no other group's */
+	uint64_t context;	/* with `first`: identifies the group, on all its ranks */
 	uint32_t first;		/* the world's rank of its rank 0 */
 	uint32_t rank;
 	uint32_t size;
 	int32_t status;		/* enum hk_status; HK_OK: it has not failed */
-	uint32_t given_up_by;	/* the world's rank that did; HK_NONE: none, or not known */
+	uint32_t given_up_by;	/* the world's rank that revoked it; HK_NONE: none, or unknown */
 	uint32_t reserved;
 	uint64_t made_ns;
 	uint64_t failed_ns;
 	char why[HK_WHY_MAX];
 	uint64_t called;	/* collectives so far */
-	uint64_t done;		/* of them */
+	uint64_t done;		/* completed ones */
 	uint64_t moves_called;	/* sends and receives so far */
-	uint64_t moves_done;	/* of them */
+	uint64_t moves_done;	/* completed ones */
 	uint64_t bytes;		/* of all operations before the newest entry */
-	uint64_t seen_ns;	/* when the clock was last looked at */
-	uint64_t entries;	/* of the ring so far: the newest is (entries - 1) % ring */
+	uint64_t seen_ns;	/* when the clock was last read */
+	uint64_t entries;	/* written so far: the newest is (entries - 1) % ring */
 	struct hk_record_now now;
 };					/* the ring follows */
 
 struct hk_record_gone {
-	uint32_t rank;		/* the world's, as all here */
+	uint32_t rank;		/* the world's, as all ranks here */
 	uint32_t how;		/* enum hk_record_end */
-	uint32_t by;		/* who saw it; HK_NONE: hocket run */
+	uint32_t by;		/* the rank that noticed; HK_NONE: hocket run */
 	uint32_t unused;
 	uint64_t since_ns;
 	char why[120];
@@ -165,25 +165,25 @@ struct hk_record_gone {
 struct hk_record {
 	char magic[8];
 	uint32_t version;
-	uint32_t bytes;		/* of everything */
-	uint32_t head_bytes;	/* the rows begin there, */
-	uint32_t row_bytes;	/* each of so many, its ring included */
+	uint32_t bytes;		/* total size */
+	uint32_t head_bytes;	/* offset of the rows */
+	uint32_t row_bytes;	/* size of a row, its ring included */
 	uint32_t rows;
 	uint32_t ring;		/* entries of each */
-	uint32_t pid;		/* as its own namespace counts */
+	uint32_t pid;		/* in its own namespace */
 	uint32_t rank;		/* of the world */
 	uint32_t size;
 	uint32_t threads;	/* 1: the ranks are threads of one process */
 	uint64_t made_ns;
 	uint64_t made_unix_ns;	/* the same moment, since 1970 */
 	uint64_t read_ns;	/* of a copy: when it was made */
-	uint64_t watch_ns;	/* who waits writes where it stands at least so often */
-	uint32_t unrecorded;	/* groups that there was no row for */
-	uint32_t seq;		/* of what follows */
-	uint32_t ngone;		/* ranks that are gone; up to HK_RECORD_GONE follow */
+	uint64_t watch_ns;	/* a waiting rank writes its progress at least this often */
+	uint32_t unrecorded;	/* groups that have no row */
+	uint32_t seq;		/* covers what follows */
+	uint32_t ngone;		/* departed ranks; up to HK_RECORD_GONE follow */
 	uint32_t unused;
 	struct hk_record_gone gone[HK_RECORD_GONE];
-	char run[24];		/* tells runs apart: the same on all ranks of a world */
+	char run[24];		/* identifies the run: the same on all ranks of a world */
 	char host[72];
 	char program[24];
 	char net[16];
@@ -203,7 +203,7 @@ static inline const struct hk_record_op *hk_record_ring(const struct hk_record_g
 	return (const struct hk_record_op *)(const void *)(row + 1);
 }
 
-/* How many entries of the ring are there, and the i-th of them, the oldest being 0. */
+/* The number of valid entries of the ring, and the i-th of them; the oldest is 0. */
 static inline uint32_t hk_record_entries(const struct hk_record *record,
 					 const struct hk_record_group *row)
 {
@@ -219,11 +219,11 @@ static inline const struct hk_record_op *hk_record_entry(const struct hk_record 
 	return &hk_record_ring(row)[(oldest + i) % record->ring];
 }
 
-/* ---- copies: checked, and owned by who asked; freed by hk_record_free ---- */
+/* ---- copies: validated, and owned by the caller; free with hk_record_free ---- */
 
 /*
- * Of a recorder, through a descriptor of it. Its writer may go on, be stopped,
- * or be gone. HK_EINVAL (no recorder, or of another version), HK_EIO, HK_ENOMEM.
+ * Copies a recorder through its descriptor. Its writer may be running, stopped or
+ * dead. HK_EINVAL (not a recorder, or another version), HK_EIO, HK_ENOMEM.
  * alloc NULL: the default one.
  */
 HK_API HK_NODISCARD enum hk_status hk_record_create(int fd, const struct hk_alloc *alloc,
@@ -240,10 +240,10 @@ HK_API void hk_record_free(struct hk_record *record);	/* accepts NULL */
 HK_API HK_NODISCARD enum hk_status hk_record_print_json(const struct hk_record *record,
 							FILE *file);
 /*
- * To the file RUN-rank-R.json of a directory, which is made if it is not there.
- * dir NULL: that of HOCKET_RECORD_DIR, else hocket-UID in TMPDIR or /tmp. A file
- * that is there already stays, unless `again` and it is this user's. The path,
- * if there is room for it, is in path_out. HK_EIO, HK_EINVAL.
+ * Writes the file RUN-rank-R.json in a directory, which is created if missing. dir
+ * NULL: HOCKET_RECORD_DIR, else hocket-UID in TMPDIR or /tmp. An existing file is
+ * kept, unless `again` is set and this user owns it. path_out gets the path, if it
+ * fits. HK_EIO, HK_EINVAL.
  */
 HK_API HK_NODISCARD enum hk_status hk_record_save(const struct hk_record *record, const char *dir,
 						  bool again, struct hk_why *why, char *path_out,

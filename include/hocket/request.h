@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.h - operations that go on while the program does: calls whose options ask for
- * a request (group.h) only start. A request is used like its group.
+ * request.h - nonblocking operations: a call whose options ask for a request (group.h)
+ * only starts its operation. The threading rules of the group apply to its requests.
  */
 #ifndef HOCKET_REQUEST_H
 #define HOCKET_REQUEST_H
@@ -16,8 +16,8 @@ extern "C" {
 struct hk_request;		/* opaque */
 
 /*
- * Waits until it is over, or for timeout_ns (0: until the deadline of its call).
- * The status of the operation; HK_INPROGRESS if the time given was shorter.
+ * Waits for completion, at most timeout_ns (0: until the deadline of the call).
+ * Returns the status of the operation; HK_INPROGRESS if timeout_ns passed first.
  */
 HK_API HK_NODISCARD enum hk_status hk_request_wait(struct hk_request *request,
 						   uint64_t timeout_ns);
@@ -40,11 +40,11 @@ HK_API HK_NODISCARD enum hk_status hk_request_wait_all(struct hk_request *const 
 /* Makes progress without blocking; HK_INPROGRESS, or the status of the operation. */
 HK_API HK_NODISCARD enum hk_status hk_request_test(struct hk_request *request);
 /*
- * A descriptor that poll(2) finds readable once the request is over; owned by
- * the request. The first one starts the group's progress thread.
+ * A descriptor that becomes readable, for poll(2), once the request completes; the
+ * request owns it. The first such call starts the group's progress thread.
  */
 HK_API HK_NODISCARD enum hk_status hk_request_fd(struct hk_request *request, int *fd_out);
-/* Waits for it first. Accepts NULL. */
+/* Waits for completion first. Accepts NULL. */
 HK_API void hk_request_free(struct hk_request *request);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * status.h - what a call can answer.
+ * status.h - status codes.
  *
- * One table makes the enumeration, the names and the texts. What a failure cost the
- * caller depends on what it called, so no status tells: of a group, hk_group_state()
- * does.
+ * One table defines the enumeration, the names and the texts. A status does not tell
+ * what a failure leaves usable, since that depends on the call; for a group,
+ * hk_group_state() does.
  */
 #ifndef HOCKET_STATUS_H
 #define HOCKET_STATUS_H
@@ -48,9 +48,8 @@ enum hk_status {
 #define HK_WHY_MAX 768
 
 /*
- * Why a call was refused: one line without a newline, that says what, where
- * and what to do. Written only when the call fails. May be NULL wherever it
- * is a parameter.
+ * Why a call failed: one line without a newline that says what, where and what
+ * to do. It is written only on failure. As a parameter it may always be NULL.
  */
 struct hk_why {
 	char text[HK_WHY_MAX];

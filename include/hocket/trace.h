@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace.h - what a rank did, as it wrote it down: the layout of the files that
- * HOCKET_TRACE asks for, and that `hocket trace` makes a timeline of.
+ * trace.h - the layout of trace files, which HOCKET_TRACE enables and `hocket trace`
+ * turns into a timeline.
  *
- * A file is a head, and room for records, of which the last are kept: record i
- * lies at i modulo room. A rank writes a record and then counts it, into memory
- * that is the file, so all of them are there however the process ends; the
- * place of the record that comes next may hold half of one. Ranks are those of
- * the group of all; numbers are of the machine that wrote them.
+ * A file is a head and a ring of `room` records, which keeps the newest: record i is
+ * at i modulo room. The file is mapped. A rank writes a record and then increments
+ * the count, so all counted records survive however the process ends; the next record
+ * may be half written. Ranks are those of the group of all ranks; numbers are in the
+ * byte order of the machine that wrote them.
  */
 #ifndef HOCKET_TRACE_H
 #define HOCKET_TRACE_H
@@ -27,37 +27,37 @@ struct hk_trace_head {
 	uint32_t head_bytes;		/* where records begin */
 	uint32_t record_bytes;
 	uint32_t room;			/* records */
-	uint64_t count;			/* records so far; those that do not fit are gone */
-	uint64_t run;			/* the same on all ranks that met, and nowhere else */
+	uint64_t count;			/* records so far; the oldest are overwritten */
+	uint64_t run;			/* identifies the run: equal on all its ranks only */
 	uint32_t rank;
 	uint32_t nranks;
 	uint64_t pid;
-	uint64_t opened_ns;		/* by the clock that records are timed by */
-	uint64_t wall_ns;		/* then, since 1970 */
-	char host[64];			/* its name */
-	char clock[64];			/* files that say the same share a clock */
+	uint64_t opened_ns;		/* when it was opened, on the clock of the records */
+	uint64_t wall_ns;		/* the same moment, since 1970 */
+	char host[64];			/* host name */
+	char clock[64];			/* files with equal values share a clock */
 };
 
 enum hk_trace_kind {
-	HK_TRACE_STEP = 1,		/* a step is over */
-	HK_TRACE_WAIT,			/* a step that was waited for when its group failed */
+	HK_TRACE_STEP = 1,		/* a step has completed */
+	HK_TRACE_WAIT,			/* a step was still waiting when its group failed */
 	HK_TRACE_BEGIN,			/* of a collective, or of a stage before it */
 	HK_TRACE_END,
 	HK_TRACE_MESSAGE,		/* one of hk_send or hk_recv */
 	HK_TRACE_TRANSFER		/* all of hk_send or hk_recv */
 };
 
-/* What ranks do before a collective, if they have to, and the collective. */
+/* The stages of a collective: those before it, if needed, and the collective itself. */
 enum hk_trace_stage {
-	HK_TRACE_AGREE,			/* do all call the same? */
-	HK_TRACE_REPORT,		/* they do not: who calls what? */
-	HK_TRACE_TRIAL,			/* which way to copy was the fastest? */
+	HK_TRACE_AGREE,			/* the ranks compare their calls */
+	HK_TRACE_REPORT,		/* the calls differ: the ranks exchange them */
+	HK_TRACE_TRIAL,			/* the ranks choose the fastest copy method */
 	HK_TRACE_RUN
 };
 
 /* A message at one of its ends. */
 struct hk_trace_message {
-	uint64_t number;		/* in its channel, from 1; 0: there is none */
+	uint64_t number;		/* in its channel, from 1; 0: no message */
 	uint32_t peer;			/* the rank at the other end; WAIT: or HK_NONE, */
 	uint32_t lane;			/* and its lane; HK_NONE: hk_recv */
 	uint32_t bytes;
@@ -65,7 +65,7 @@ struct hk_trace_message {
 };
 
 struct hk_trace_step {
-	uint64_t since_ns;		/* it was waited for; 0: it was not */
+	uint64_t since_ns;		/* when it began to wait; 0: it did not */
 	uint32_t lane;			/* of a message of hk_send or hk_recv: its tag */
 	uint32_t step;
 	uint32_t slice;
@@ -88,7 +88,7 @@ struct hk_trace_record {
 	uint64_t start_ns;
 	uint64_t end_ns;
 	uint64_t number;		/* of the operation in its group */
-	uint64_t context;		/* which of the rank's groups; 0: the one of all */
+	uint64_t context;		/* identifies the group; 0: the group of all ranks */
 	uint32_t kind;			/* enum hk_trace_kind */
 	uint32_t reserved;
 	union {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * type.h - what elements are, and how two of them become one.
+ * type.h - element types and reduction operations.
  *
- * The arithmetic is exact in the sense that matters here: a result depends on
- * the operands and their order alone, never on the machine, the instruction
- * set, the length of a buffer or its place in memory.
+ * The arithmetic is reproducible: a result depends only on the operands and their
+ * order, never on the machine, the instruction set, or the length or address of a
+ * buffer.
  *
  *   integers   wrap modulo 2^bits, the signed ones too (two's complement).
  *   fp32 fp64  IEEE 754, each operation rounded once, to nearest, ties to even.
- *   the rest   fp16, bf16, fp8e4m3, fp8e5m2: converted to fp32, computed as
- *              fp32 and rounded to nearest even when stored. What a rank adds
- *              to, or divides, more than once may stay fp32 in between.
+ *   the rest   fp16, bf16, fp8e4m3, fp8e5m2: converted to fp32, computed in
+ *              fp32 and rounded to nearest even when stored. Between several
+ *              operations of a rank, a value may stay in fp32.
  *   overflow   an infinity, in fp16, bf16, fp32 and fp64. In both fp8 formats
  *              the largest finite value (448 and 57344) of the same sign, and
  *              that is also what an infinity becomes: fp8e4m3 has none, and in
@@ -58,11 +58,11 @@ enum hk_type {
 };
 
 /*
- * avg        the sum, then divided by the number of ranks: integers toward zero
- *            as in C, floats as one more operation, rounded once.
- * premulsum  every rank's input is first multiplied by a factor of that rank,
- *            rounded once, then summed. The factor is an element; for fp16,
- *            bf16 and fp8 it is an fp32.
+ * avg        the sum divided by the number of ranks: integers truncate toward zero
+ *            as in C, floats take one more operation, rounded once.
+ * premulsum  the sum of the ranks' inputs, each first multiplied by that rank's
+ *            factor and rounded once. The factor is one element; for fp16, bf16
+ *            and fp8 it is an fp32.
  *
  *	enum       name         of */
 #define HK_REDOP_MAP(X) \
@@ -87,17 +87,17 @@ enum hk_redop {
 HK_API const char *hk_type_name(enum hk_type type);
 HK_API const char *hk_redop_name(enum hk_redop op);
 
-/* Bytes of an element; 0 for what is no type. */
+/* Bytes of an element; 0 for an unknown type. */
 HK_API size_t hk_type_size(enum hk_type type);
 
 /*
- * The type, the operation of that name. Case, '-' and '_' do not matter.
- * HK_EINVAL where there is none.
+ * Finds a type or an operation by name. Case, '-' and '_' do not matter.
+ * HK_EINVAL if there is none.
  */
 HK_API HK_NODISCARD enum hk_status hk_type_parse(const char *name, enum hk_type *type_out);
 HK_API HK_NODISCARD enum hk_status hk_redop_parse(const char *name, enum hk_redop *op_out);
 
-/* Whether elements of the type can be so reduced: bits are of integers alone. */
+/* Whether the operation is defined for the type: bitwise ones are for integers only. */
 HK_API bool hk_redop_valid(enum hk_type type, enum hk_redop op);
 
 #ifdef __cplusplus
