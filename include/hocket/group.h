@@ -89,6 +89,13 @@ HK_API void hk_group_free(struct hk_group *group);
 
 HK_API uint32_t hk_group_rank(const struct hk_group *group);
 HK_API uint32_t hk_group_size(const struct hk_group *group);
+/* Among the ranks of this one's host: which it is, in their order, and of how many. */
+HK_API uint32_t hk_group_local_rank(const struct hk_group *group);
+HK_API uint32_t hk_group_local_size(const struct hk_group *group);
+/* How many hosts the ranks are on. */
+HK_API uint32_t hk_group_hosts(const struct hk_group *group);
+/* Index of a rank's host, in the order of their lowest ranks; HK_NONE: no such rank. */
+HK_API uint32_t hk_group_host(const struct hk_group *group, uint32_t rank);
 /*
  * HK_OK while the group is usable; else the status it failed with, as far as this
  * rank knows. Does not block.

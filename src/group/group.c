@@ -48,10 +48,11 @@ static enum hk_status group_find_nodes(struct hk_group *group)
 		runs += r > 0 && nodes[r] != nodes[r - 1];
 	}
 	uint32_t distinct = numbers_distinct(nodes, group->n);
-	hk__mem_free(group->alloc, nodes, group->n, sizeof(uint32_t));
 	group->nodes = distinct;
-	if (distinct == 1 || runs != distinct)
-		return HK_OK;
+	enum hk_status status = distinct > 1 ? hk__group_number_hosts(group, nodes) : HK_OK;
+	hk__mem_free(group->alloc, nodes, group->n, sizeof(uint32_t));
+	if (status != HK_OK || distinct == 1 || runs != distinct)
+		return status;
 	group->node_sizes = hk__mem_zalloc(group->alloc, distinct, sizeof(uint32_t));
 	if (!group->node_sizes)
 		return HK_ENOMEM;
@@ -94,6 +95,7 @@ void hk__group_destroy(struct hk_group *group)
 	hk__group_device_free(group);
 	hk_fabric_free(group->fabric);
 	hk__mem_free(alloc, group->ranks, group->n, sizeof(uint32_t));
+	hk__mem_free(alloc, group->hosts, group->n, sizeof(uint32_t));
 	if (group->node_sizes)
 		hk__mem_free(alloc, group->node_sizes, group->nodes, sizeof(uint32_t));
 	hk__mem_free(alloc, group, 1, sizeof(*group));

@@ -299,6 +299,7 @@ struct hk_group {
 	uint32_t nodes;			/* machines */
 	struct hk__named named[HK_COLL_COUNT];
 	uint32_t *node_sizes;		/* if ranks of a machine are consecutive; else NULL */
+	uint32_t *hosts;		/* by rank, as hk_group_host(); NULL: all are of one */
 	struct hk_fabric *fabric;
 	struct hk__fabric_view view;
 	struct hk__chans chans;
@@ -401,6 +402,9 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 
 /* request.c: timeout_ns 0: until the deadline of the call, and then it has failed. */
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns);
+
+/* where.c: hosts, of several, from the nodes of all ranks, sorted; these are overwritten. */
+enum hk_status hk__group_number_hosts(struct hk_group *group, uint32_t *sorted);
 
 /* group.c: meets the others, and makes a world, and the group of all its ranks. */
 enum hk_status hk__group_found(const struct hk__charter *origin, struct hk_why *why,
