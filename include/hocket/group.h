@@ -81,6 +81,13 @@ HK_API HK_NODISCARD enum hk_status hk_group_split(struct hk_group *group, uint32
 						  uint32_t order, struct hk_group **group_out);
 
 /*
+ * Collective. A group of the same ranks, with channels of its own: messages and failures
+ * of one are not those of the other. A library makes one of its caller's group.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_dup(struct hk_group *group,
+						struct hk_group **group_out);
+
+/*
  * Collective: waits for all ranks (until the group's timeout), so that no rank
  * loses its peers early. Free requests first, and the groups split from this one.
  * Accepts NULL.
@@ -96,6 +103,14 @@ HK_API uint32_t hk_group_local_size(const struct hk_group *group);
 HK_API uint32_t hk_group_hosts(const struct hk_group *group);
 /* Index of a rank's host, in the order of their lowest ranks; HK_NONE: no such rank. */
 HK_API uint32_t hk_group_host(const struct hk_group *group, uint32_t rank);
+/*
+ * Which ranks of `to` the n ranks of `from` are; HK_NONE for those that are not in it.
+ * Waits for nobody. ranks_out may be ranks. HK_EINVAL: no such rank, or groups that were
+ * created apart.
+ */
+HK_API HK_NODISCARD enum hk_status hk_group_translate(struct hk_group *from, const uint32_t *ranks,
+						      uint32_t n, const struct hk_group *to,
+						      uint32_t *ranks_out);
 /*
  * HK_OK while the group is usable; else the status it failed with, as far as this
  * rank knows. Does not block.

@@ -26,7 +26,7 @@ HK_API HK_NODISCARD enum hk_status hk_request_wait(struct hk_request *request,
  * the deadline of its call). NULL entries are skipped. The status of the first entry that
  * is over, and its index; HK_INPROGRESS and HK_NONE if the time given was shorter; HK_OK
  * and HK_NONE if there is no request. HK_EINVAL where one cannot be waited for; all
- * belong to groups that were made of one another by split or shrink.
+ * belong to groups that were made of one another by split, dup or shrink.
  */
 HK_API HK_NODISCARD enum hk_status hk_request_wait_any(struct hk_request *const *requests,
 						       uint32_t n, uint64_t timeout_ns,

@@ -535,7 +535,8 @@ enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t o
 		return HK_EINVAL;
 	*group_out = NULL;
 	if (group->batching)
-		return hk__group_refuse(group, HK_EINVAL, "split inside a batch");
+		return hk__group_refuse(group, HK_EINVAL,
+					"split or dup inside a batch: end the batch first");
 	struct seat own = { .color = color, .order = order, .rank = group->rank };
 	enum hk_status status = hk__stamp_make(group, &own.stamp);
 	if (status != HK_OK)
@@ -557,6 +558,11 @@ enum hk_status hk_group_split(struct hk_group *group, uint32_t color, uint32_t o
 	}
 	hk__mem_free(group->alloc, seats, group->n, sizeof(*seats));
 	return status;
+}
+
+enum hk_status hk_group_dup(struct hk_group *group, struct hk_group **group_out)
+{
+	return hk_group_split(group, 0, 0, group_out);
 }
 
 /* ---- the rest ---- */

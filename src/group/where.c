@@ -78,3 +78,26 @@ enum hk_status hk__group_number_hosts(struct hk_group *group, uint32_t *sorted)
 	hk__mem_free(group->alloc, number, group->nodes, sizeof(uint32_t));
 	return status;
 }
+
+/* ---- ranks of other groups ---- */
+
+enum hk_status hk_group_translate(struct hk_group *from, const uint32_t *ranks, uint32_t n,
+				  const struct hk_group *to, uint32_t *ranks_out)
+{
+	if (!from || !to || (n > 0 && (!ranks || !ranks_out)) || hk__world_inherited(from->world) ||
+	    hk__world_inherited(to->world))
+		return HK_EINVAL;
+	if (from->world != to->world)
+		return hk__group_refuse(from, HK_EINVAL,
+					"the groups were created apart: ranks of one have no rank "
+					"in the other");
+	for (uint32_t i = 0; i < n; i++) {
+		if (ranks[i] >= from->n)
+			return hk__group_refuse(from, HK_EINVAL,
+						"ranks[%u] is %u: the group has %u ranks, from 0",
+						i, ranks[i], from->n);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		ranks_out[i] = hk__group_rank_of(to, hk__chans_rank(&from->chans, ranks[i]));
+	return HK_OK;
+}
