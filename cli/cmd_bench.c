@@ -24,7 +24,7 @@ static const char bench_help[] =
 	"      --root R       broadcast, reduce, gather, scatter: the root; default 0\n"
 	"      --iters N      timed calls; default: 20, more if short, fewer if long\n"
 	"      --warmup N     calls before these; default 60, fewer if long\n"
-	"      --check        compare every size's result with what it has to be: the default\n"
+	"      --check        check the results of every size: the default\n"
 	"      --no-check     do not\n"
 	"      --registered   buffers are memory that ranks share (hk_mem_alloc)\n"
 	"      --threads      ranks are threads, not processes\n"

@@ -9,10 +9,10 @@
 /* clang-format off */
 static const char doctor_help[] =
 	"Usage: hocket doctor [OPTION...] FILE|DIRECTORY...\n"
-	"Reads what the flight recorders of a run's ranks have left, and says first, in a\n"
-	"sentence, which rank is behind and where, which call did not match, or who died.\n"
+	"Reads the flight recorder files of a run's ranks, and first says in one sentence\n"
+	"which rank is behind and where, which call mismatched, or which rank died.\n"
 	"Exit status 0 if nothing was wrong, 1 if something was.\n\n"
-	"      --run RUN    of several runs, this one; default: the newest\n"
+	"      --run RUN    select this run; default: the newest\n"
 	"      --json       for programs\n\n"
 	"Example: hocket doctor /tmp/hocket-1000\n";
 
@@ -165,7 +165,7 @@ static int doctor_main(int argc, char **argv)
 
 const struct cli_command cli_doctor = {
 	.name = "doctor",
-	.about = "say what went wrong, from what ranks have recorded",
+	.about = "diagnose a failure from the flight recorders of ranks",
 	.help = doctor_help,
 	.main = doctor_main,
 };

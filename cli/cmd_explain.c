@@ -11,15 +11,15 @@
 /* clang-format off */
 static const char explain_help[] =
 	"Usage: hocket explain COLLECTIVE --size BYTES [OPTION...]\n"
-	"Predicts every algorithm on a fabric, and says why the fastest is.\n\n"
+	"Predicts every algorithm on a fabric, and explains why one is the fastest.\n\n"
 	"  -s, --size BYTES  as nccl-tests count: 8, 64K, 32M\n"
 	"  -n, --ranks N     ranks; default: all of the fabric\n"
 	"      --fabric F    a name or a file; default: HOCKET_FABRIC, else this machine\n"
 	"      --root R      of a collective that has one; default 0\n"
-	"      --all         simulate also those that cannot win\n"
+	"      --all         also simulate those that cannot win\n"
 	"      --measure     also perform each on N ranks of this machine, or on those a\n"
 	"                    launcher started it as\n"
-	"      --rounds N    for --measure: times are medians of so many; default 5\n"
+	"      --rounds N    for --measure: number of rounds; times are medians; default 5\n"
 	"      --net NET     for --measure: auto, shm or tcp\n"
 	"      --json        for programs\n\n"
 	"Example: hocket explain allreduce --size 1M --fabric dgx-h100:4\n"
@@ -419,7 +419,7 @@ static int explain_main(int argc, char **argv)
 
 const struct cli_command cli_explain = {
 	.name = "explain",
-	.about = "what each algorithm would take on a fabric, and why one is chosen",
+	.about = "predict the time of each algorithm on a fabric, and explain the choice",
 	.help = explain_help,
 	.main = explain_main,
 };

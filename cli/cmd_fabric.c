@@ -281,6 +281,6 @@ static int fabric_main(int argc, char **argv)
 
 const struct cli_command cli_fabric = {
 	.name = "fabric",
-	.about = "machines and how they are joined: list, show, check, discover",
+	.about = "list, show, check and discover fabrics: machines and their links",
 	.main = fabric_main,
 };

@@ -114,7 +114,7 @@ static int plan_main(struct cli_args *args)
 
 const struct cli_command cli_plan = {
 	.name = "plan",
-	.about = "show how a collective is done, step by step",
+	.about = "show how a collective is performed, step by step",
 	.help = plan_help,
 	.takes = CLI_OPT_RANKS | CLI_OPT_ALGO | CLI_OPT_NODES | CLI_OPT_ROOT | CLI_OPT_RANK |
 		 CLI_OPT_PAIRS | CLI_OPT_JSON | CLI_OPT_DOT | CLI_OPT_PICTURE | CLI_OPT_MSCCL,

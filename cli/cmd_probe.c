@@ -22,7 +22,7 @@ static const char probe_help[] =
 	"Measures this machine, or the ranks a launcher started it as, and writes a\n"
 	"fabric for `hocket sim`, `hocket explain` and HOCKET_FABRIC.\n\n"
 	"  -o, --output FILE  write there; default: to standard output\n"
-	"      --quick        a few seconds, and less exact\n\n"
+	"      --quick        takes a few seconds, less accurate\n\n"
 	"Example: hocket probe -o here.yaml && hocket explain allreduce --size 1M --fabric here.yaml\n"
 	"         hocket run --hosts a,b -- hocket probe -o cluster.yaml\n";
 
@@ -399,7 +399,7 @@ static int probe_main(int argc, char **argv)
 
 const struct cli_command cli_probe = {
 	.name = "probe",
-	.about = "measure this machine, and write a fabric of it",
+	.about = "measure this machine and write its fabric",
 	.help = probe_help,
 	.main = probe_main,
 };

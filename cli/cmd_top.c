@@ -17,14 +17,14 @@ static const char top_help[] =
 	"operation and step each is at, what it waits for and since when, and which rank\n"
 	"the others wait for in the end.\n"
 	"Exit status 0, or with --once and --json 1 if some job stands still.\n\n"
-	"      --once         look once, and exit; default where the output is no terminal\n"
+	"      --once         sample once and exit; the default if output is no terminal\n"
 	"      --json         for programs; once\n"
-	"      --prometheus   as Prometheus reads it; once\n"
-	"      --interval S   seconds between looks; default 1\n"
-	"      --all          the other hosts of the jobs as well\n"
-	"      --hosts LIST   these hosts as well: a,b\n"
+	"      --prometheus   Prometheus text format; once\n"
+	"      --interval S   seconds between samples; default 1\n"
+	"      --all          also the other hosts of the jobs\n"
+	"      --hosts LIST   also these hosts: a,b\n"
 	"      --ssh CMD      instead of 'ssh -o BatchMode=yes' (HOCKET_SSH)\n"
-	"      --remote PATH  the hocket of other hosts; default: the path of this one\n\n"
+	"      --remote PATH  path of hocket on other hosts; default: as here\n\n"
 	"Example: hocket top --once\n";
 
 static const struct option top_long[] = {
@@ -230,7 +230,7 @@ static int top_main(int argc, char **argv)
 
 const struct cli_command cli_top = {
 	.name = "top",
-	.about = "show what ranks do just now, and what they wait for",
+	.about = "show live what ranks do and what they wait for",
 	.help = top_help,
 	.main = top_main,
 };

@@ -21,7 +21,7 @@ static const char trace_help[] =
 	"message, as a timeline that https://ui.perfetto.dev and Chrome open.\n"
 	"Exit status: the command's.\n\n"
 	"  -o, --output FILE   the timeline; default: hocket-trace.json\n"
-	"      --max-events N  kept of each rank, the last ones; default: 65536\n\n"
+	"      --max-events N  events kept per rank, the newest; default: 65536\n\n"
 	"Example: hocket trace -o train.json -- hocket run -n 4 ./train\n";
 
 #define EVENTS_MAX (1u << 24)
@@ -236,7 +236,7 @@ static int trace_main(int argc, char **argv)
 
 const struct cli_command cli_trace = {
 	.name = "trace",
-	.about = "run a command and write a timeline of what its ranks did",
+	.about = "run a command and write a timeline of its ranks",
 	.help = trace_help,
 	.main = trace_main,
 };
