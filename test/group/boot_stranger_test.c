@@ -126,6 +126,16 @@ static int listener_at(uint16_t port)
 	return fd;
 }
 
+/* While nobody listens at a port, the system may connect a socket to itself: it keeps rank 0 out. */
+static bool is_own(int fd, uint16_t port)
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)&from, &len), 0);
+	return ntohs(from.sin_port) == port;
+}
+
 static int stranger_at(uint16_t port)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -135,7 +145,7 @@ static int stranger_at(uint16_t port)
 	for (int tries = 0; tries < 2000; tries++) {
 		fd = socket(AF_INET, SOCK_STREAM, 0);
 		CHECK(fd >= 0);
-		if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
+		if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 && !is_own(fd, port))
 			return fd;
 		close(fd);
 		usleep(2000);
