@@ -184,13 +184,14 @@ void hk__line_about(const struct hk__claim *claim, struct hk__about *about, stru
 	auth->about_len = sizeof(*about);
 }
 
-enum hk_status hk__line_prove(int fd, const struct hk__claim *claim, uint64_t deadline_ns)
+enum hk_status hk__line_prove(int fd, const struct hk__claim *claim, uint64_t greet_ns,
+			      uint64_t deadline_ns)
 {
 	unsigned char greeting[HK__GREETING_BYTES], verdict[HK__VERDICT_BYTES];
 	unsigned char said[HK__CLAIM_BYTES + HK__HELLO_MAX];
 	struct hk__about about;
 	struct hk__auth auth;
-	enum hk_status status = hk__line_read(fd, greeting, sizeof(greeting), deadline_ns);
+	enum hk_status status = hk__line_read(fd, greeting, sizeof(greeting), greet_ns);
 
 	if (status != HK_OK)
 		return status;

@@ -102,9 +102,12 @@ enum hk_status hk__line_read(int fd, void *to, size_t len, uint64_t deadline_ns)
 enum hk_status hk__line_write(int fd, const void *from, size_t len, uint64_t deadline_ns);
 /*
  * Both ends have proved that they hold the key. HK_ESYNTAX: it is no gate that
- * answers; HK_EDENIED: it is, and holds another key; and as hk__line_read.
+ * answers; HK_EDENIED: it is, and holds another key; and as hk__line_read. A gate
+ * that has greeted by greet_ns gets until deadline_ns for the rest: it may have
+ * let this end in already, and would miss it.
  */
-enum hk_status hk__line_prove(int fd, const struct hk__claim *claim, uint64_t deadline_ns);
+enum hk_status hk__line_prove(int fd, const struct hk__claim *claim, uint64_t greet_ns,
+			      uint64_t deadline_ns);
 /* Waits a little longer each time, not quite regularly. */
 void hk__line_pause(uint64_t *pause_ns, uint64_t deadline_ns);
 

@@ -83,18 +83,21 @@ static enum hk_status knock(struct follow *follow, const struct hk__place *place
 {
 	unsigned char hello[HK__HELLO_BYTES];
 	struct hk__claim claim = { follow->spec->key, "meet", hello, sizeof(hello) };
-	uint64_t deadline_ns = hk__now_ns() + follow->patience_ns;
+	uint64_t greet_ns = hk__now_ns() + follow->patience_ns;
+	uint64_t verdict_ns = greet_ns + PATIENCE_MAX_NS;
 
-	if (deadline_ns > follow->deadline_ns)
-		deadline_ns = follow->deadline_ns;
-	enum hk_status status = hk__line_connect(place, deadline_ns, &follow->fd);
+	if (greet_ns > follow->deadline_ns)
+		greet_ns = follow->deadline_ns;
+	if (verdict_ns > follow->deadline_ns)
+		verdict_ns = follow->deadline_ns;
+	enum hk_status status = hk__line_connect(place, greet_ns, &follow->fd);
 	if (status != HK_OK)
 		return knock_failed(follow, place, status);
 	status = follow_listen(follow);
 	if (status != HK_OK)
 		return status;
 	hk__hello_write(&follow->hello, hello);
-	status = hk__line_prove(follow->fd, &claim, deadline_ns);
+	status = hk__line_prove(follow->fd, &claim, greet_ns, verdict_ns);
 	return status == HK_OK ? HK_OK : knock_failed(follow, place, status);
 }
 

@@ -368,7 +368,7 @@ static enum hk_status share_ask(struct share *share, const struct hk__place *pla
 	rank_write(share->boot->rank, hello);
 	enum hk_status status = user_is_same(fd) ? HK_OK : HK_EDENIED;
 	if (status == HK_OK)
-		status = hk__line_prove(fd, &claim, share->deadline_ns);
+		status = hk__line_prove(fd, &claim, share->deadline_ns, share->deadline_ns);
 	if (status == HK_OK)
 		status = fds_take(share, fd);
 	else if (status == HK_EPEER)
