@@ -84,6 +84,8 @@ enum hk_status hk__opts_copy(void *to, size_t size, const void *from);
  * out, what this library does not know becomes zero. HK_EINVAL: its size was not set.
  */
 enum hk_status hk__result_copy(void *to, const void *from, size_t size);
+/* The same where the call cannot fail: a size that was not set is a programmer error. */
+void hk__result_set(void *to, const void *from, size_t size);
 
 /* ---- memory ---- */
 

@@ -104,3 +104,10 @@ enum hk_status hk__result_copy(void *to, const void *from, size_t size)
 	memcpy(to, &given, sizeof(given));
 	return HK_OK;
 }
+
+void hk__result_set(void *to, const void *from, size_t size)
+{
+	enum hk_status status = hk__result_copy(to, from, size);
+
+	hk_assert(status == HK_OK);
+}

@@ -223,11 +223,19 @@ void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank, struct hk_ran
 			cost.copied += step.op == HK_OP_COPY ? step.count : 0;
 		}
 	}
-	enum hk_status status = hk__result_copy(cost_out, &cost, sizeof(cost));
-	hk_assert(status == HK_OK); /* the caller set its size */
+	hk__result_set(cost_out, &cost, sizeof(cost));
 }
 
 /* ---- the proof ---- */
+
+/* The report as far as the caller knows it, and the status to return. */
+static enum hk_status report_give(const struct hk_check_report *report, enum hk_status status,
+				  struct hk_check_report *report_out)
+{
+	enum hk_status copied = hk__result_copy(report_out, report, sizeof(*report));
+
+	return copied == HK_OK ? status : copied;
+}
 
 enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *given,
 			struct hk_check_report *report_out)
@@ -239,14 +247,12 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 
 	if (hk__opts_copy(&opts, sizeof(opts), given) != HK_OK) {
 		hk__why(&report.why, HK_EINVAL, "options of an unknown version");
-		(void)hk__result_copy(report_out, &report, sizeof(report));
-		return HK_EINVAL;
+		return report_give(&report, HK_EINVAL, report_out);
 	}
 	if (opts.inplace && !hk__coll_inplace(plan->coll)) {
 		hk__why(&report.why, HK_EINVAL, "%s has no in-place form",
 			hk_coll_name(plan->coll));
-		(void)hk__result_copy(report_out, &report, sizeof(report));
-		return HK_EINVAL;
+		return report_give(&report, HK_EINVAL, report_out);
 	}
 	struct proof proof = { .plan = plan,
 			       .alloc = opts.alloc ? opts.alloc : &hk__alloc_default,
@@ -270,6 +276,5 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 			"the plan has more slots or steps than a proof can take; check it with "
 			"fewer ranks");
 	proof_fini(&proof);
-	enum hk_status copied = hk__result_copy(report_out, &report, sizeof(report));
-	return copied == HK_OK ? status : copied;
+	return report_give(&report, status, report_out);
 }

@@ -25,8 +25,7 @@ bool hk_fabric_name_get(uint32_t i, struct hk_fabric_name *name_out)
 		.options = systems[i]->options,
 		.about = systems[i]->about,
 	};
-	enum hk_status status = hk__result_copy(name_out, &full, sizeof(full));
-	hk_assert(status == HK_OK); /* the caller set its size */
+	hk__result_set(name_out, &full, sizeof(full));
 	return true;
 }
 

@@ -327,8 +327,7 @@ void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 		.nmsgs = plan->batch ? plan->batch->nmsgs : 0,
 		.node_sizes = plan->node_sizes,
 	};
-	enum hk_status status = hk__result_copy(info_out, &full, sizeof(full));
-	hk_assert(status == HK_OK); /* the caller set its size */
+	hk__result_set(info_out, &full, sizeof(full));
 }
 
 uint32_t hk_plan_lanes(const struct hk_plan *plan, uint32_t rank)
@@ -403,8 +402,7 @@ static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *
 		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),
 		.uneven = algo->flags & HK_ALGO_UNEVEN,
 	};
-	enum hk_status status = hk__result_copy(info_out, &full, sizeof(full));
-	hk_assert(status == HK_OK); /* the caller set its size */
+	hk__result_set(info_out, &full, sizeof(full));
 }
 
 bool hk_algo_get(uint32_t i, struct hk_algo_info *info_out)
