@@ -117,7 +117,7 @@ static void visitor_prove(struct visit *visit, int fd, const unsigned char *hell
 	if (recv(fd, greeting, sizeof(greeting), MSG_DONTWAIT) != (ssize_t)sizeof(greeting))
 		return;
 	memcpy(said + HK__CLAIM_BYTES, hello, HELLO_BYTES);
-	hk__line_about(&claim, &about, &auth);
+	hk__conn_about(&claim, &about, &auth);
 	memcpy(auth.accepts, greeting + 8, HK__NONCE_BYTES);
 	memset(auth.connects, 1, sizeof(auth.connects));
 	memcpy(said, auth.connects, HK__NONCE_BYTES);

@@ -13,11 +13,11 @@
 #define PAUSE_MAX_NS (200 * HK__MS_NS)
 
 /* The last byte is the version of all that is said. */
-const unsigned char hk__line_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 3 };
+const unsigned char hk__conn_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 3 };
 
 /* ---- time ---- */
 
-int hk__line_left_ms(uint64_t deadline_ns)
+int hk__conn_left_ms(uint64_t deadline_ns)
 {
 	uint64_t now = hk__now_ns();
 	uint64_t left = deadline_ns > now ? (deadline_ns - now + HK__MS_NS - 1) / HK__MS_NS : 0;
@@ -25,7 +25,7 @@ int hk__line_left_ms(uint64_t deadline_ns)
 	return left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
-void hk__line_pause(uint64_t *pause_ns, uint64_t deadline_ns)
+void hk__conn_pause(uint64_t *pause_ns, uint64_t deadline_ns)
 {
 	uint64_t now = hk__now_ns();
 
@@ -45,12 +45,12 @@ void hk__line_pause(uint64_t *pause_ns, uint64_t deadline_ns)
 
 /* ---- reading and writing ---- */
 
-static enum hk_status line_poll(int fd, short events, uint64_t deadline_ns)
+static enum hk_status conn_poll(int fd, short events, uint64_t deadline_ns)
 {
 	struct pollfd entry = { .fd = fd, .events = events };
 
 	for (;;) {
-		int left = hk__line_left_ms(deadline_ns);
+		int left = hk__conn_left_ms(deadline_ns);
 		int found = poll(&entry, 1, left);
 
 		if (found > 0)
@@ -62,22 +62,22 @@ static enum hk_status line_poll(int fd, short events, uint64_t deadline_ns)
 	}
 }
 
-enum hk_status hk__line_wait(int fd, uint64_t deadline_ns)
+enum hk_status hk__conn_wait(int fd, uint64_t deadline_ns)
 {
-	return line_poll(fd, POLLIN, deadline_ns);
+	return conn_poll(fd, POLLIN, deadline_ns);
 }
 
 /* What a read or write that did not move anything means. */
-static enum hk_status line_error(int fd, short events, uint64_t deadline_ns)
+static enum hk_status conn_error(int fd, short events, uint64_t deadline_ns)
 {
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
-		return line_poll(fd, events, deadline_ns);
+		return conn_poll(fd, events, deadline_ns);
 	if (errno == EINTR)
 		return HK_OK;
 	return errno == ECONNRESET || errno == EPIPE ? HK_EPEER : HK_EIO;
 }
 
-enum hk_status hk__line_read(int fd, void *to, size_t len, uint64_t deadline_ns)
+enum hk_status hk__conn_read(int fd, void *to, size_t len, uint64_t deadline_ns)
 {
 	size_t at = 0;
 
@@ -90,14 +90,14 @@ enum hk_status hk__line_read(int fd, void *to, size_t len, uint64_t deadline_ns)
 		else if (got == 0)
 			return HK_EPEER;
 		else
-			status = line_error(fd, POLLIN, deadline_ns);
+			status = conn_error(fd, POLLIN, deadline_ns);
 		if (status != HK_OK)
 			return status;
 	}
 	return HK_OK;
 }
 
-enum hk_status hk__line_write(int fd, const void *from, size_t len, uint64_t deadline_ns)
+enum hk_status hk__conn_write(int fd, const void *from, size_t len, uint64_t deadline_ns)
 {
 	size_t at = 0;
 
@@ -108,7 +108,7 @@ enum hk_status hk__line_write(int fd, const void *from, size_t len, uint64_t dea
 		if (put >= 0)
 			at += (size_t)put;
 		else
-			status = line_error(fd, POLLOUT, deadline_ns);
+			status = conn_error(fd, POLLOUT, deadline_ns);
 		if (status != HK_OK)
 			return status;
 	}
@@ -117,7 +117,7 @@ enum hk_status hk__line_write(int fd, const void *from, size_t len, uint64_t dea
 
 /* ---- connecting ---- */
 
-static bool line_is_own(int fd)
+static bool conn_is_own(int fd)
 {
 	struct sockaddr_storage here, there;
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
@@ -130,11 +130,11 @@ static bool line_is_own(int fd)
 	       memcmp(&here, &there, here_len) == 0;
 }
 
-static enum hk_status line_connected(int fd, uint64_t deadline_ns)
+static enum hk_status conn_connected(int fd, uint64_t deadline_ns)
 {
 	int error = 0;
 	socklen_t len = sizeof(error);
-	enum hk_status status = line_poll(fd, POLLOUT, deadline_ns);
+	enum hk_status status = conn_poll(fd, POLLOUT, deadline_ns);
 
 	if (status != HK_OK)
 		return status;
@@ -144,7 +144,7 @@ static enum hk_status line_connected(int fd, uint64_t deadline_ns)
 	return error ? HK_EIO : HK_OK;
 }
 
-enum hk_status hk__line_connect(const struct hk__place *place, uint64_t deadline_ns, int *fd_out)
+enum hk_status hk__conn_connect(const struct hk__place *place, uint64_t deadline_ns, int *fd_out)
 {
 	int fd = hk__fd_open(
 		socket(place->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -153,9 +153,9 @@ enum hk_status hk__line_connect(const struct hk__place *place, uint64_t deadline
 	if (fd < 0)
 		return HK_EIO;
 	if (connect(fd, (const struct sockaddr *)&place->addr, place->len) != 0)
-		status = errno == EINPROGRESS || errno == EINTR ? line_connected(fd, deadline_ns)
+		status = errno == EINPROGRESS || errno == EINTR ? conn_connected(fd, deadline_ns)
 								: HK_EIO;
-	if (status == HK_OK && line_is_own(fd)) {
+	if (status == HK_OK && conn_is_own(fd)) {
 		errno = ECONNREFUSED;
 		status = HK_EIO;
 	}
@@ -172,7 +172,7 @@ enum hk_status hk__line_connect(const struct hk__place *place, uint64_t deadline
 
 /* ---- proofs ---- */
 
-void hk__line_about(const struct hk__claim *claim, struct hk__about *about, struct hk__auth *auth)
+void hk__conn_about(const struct hk__claim *claim, struct hk__about *about, struct hk__auth *auth)
 {
 	hk_assert(claim->hello_len <= HK__HELLO_MAX);
 	hk_assert(strlen(claim->purpose) < HK__PURPOSE_BYTES);
@@ -184,28 +184,28 @@ void hk__line_about(const struct hk__claim *claim, struct hk__about *about, stru
 	auth->about_len = sizeof(*about);
 }
 
-enum hk_status hk__line_prove(int fd, const struct hk__claim *claim, uint64_t greet_ns,
+enum hk_status hk__conn_prove(int fd, const struct hk__claim *claim, uint64_t greet_ns,
 			      uint64_t deadline_ns)
 {
 	unsigned char greeting[HK__GREETING_BYTES], verdict[HK__VERDICT_BYTES];
 	unsigned char said[HK__CLAIM_BYTES + HK__HELLO_MAX];
 	struct hk__about about;
 	struct hk__auth auth;
-	enum hk_status status = hk__line_read(fd, greeting, sizeof(greeting), greet_ns);
+	enum hk_status status = hk__conn_read(fd, greeting, sizeof(greeting), greet_ns);
 
 	if (status != HK_OK)
 		return status;
-	if (memcmp(greeting, hk__line_magic, sizeof(hk__line_magic)) != 0)
+	if (memcmp(greeting, hk__conn_magic, sizeof(hk__conn_magic)) != 0)
 		return HK_ESYNTAX;
-	hk__line_about(claim, &about, &auth);
-	memcpy(auth.accepts, greeting + sizeof(hk__line_magic), HK__NONCE_BYTES);
+	hk__conn_about(claim, &about, &auth);
+	memcpy(auth.accepts, greeting + sizeof(hk__conn_magic), HK__NONCE_BYTES);
 	hk__auth_nonce(auth.connects);
 	memcpy(said, auth.connects, HK__NONCE_BYTES);
 	hk__auth_prove(&auth, HK__AUTH_CONNECTS, said + HK__NONCE_BYTES);
 	memcpy(said + HK__CLAIM_BYTES, claim->hello, claim->hello_len);
-	status = hk__line_write(fd, said, HK__CLAIM_BYTES + claim->hello_len, deadline_ns);
+	status = hk__conn_write(fd, said, HK__CLAIM_BYTES + claim->hello_len, deadline_ns);
 	if (status == HK_OK)
-		status = hk__line_read(fd, verdict, sizeof(verdict), deadline_ns);
+		status = hk__conn_read(fd, verdict, sizeof(verdict), deadline_ns);
 	if (status != HK_OK)
 		return status;
 	return verdict[0] == 'y' && hk__auth_holds(&auth, HK__AUTH_ACCEPTS, verdict + 1)

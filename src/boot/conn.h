@@ -3,7 +3,7 @@
  * conn.h - a connection of the bootstrap, from the side that makes it: places,
  * and reading and writing until a deadline.
  *
- * A line begins with proofs (auth.h). Who accepted sends a greeting; who
+ * A connection begins with proofs (auth.h). Who accepted sends a greeting; who
  * connected a claim: its nonce, its proof and a hello of a fixed length, to
  * which the proof is bound; who accepted a verdict and, if that is 'y', its own
  * proof. Only then is anything believed. The other side is in gate.h.
@@ -20,7 +20,7 @@
 
 /* Deadlines are moments of this clock, which only goes forward. */
 /* For poll and epoll_wait: rounded up, 0 if it is over. */
-int hk__line_left_ms(uint64_t deadline_ns);
+int hk__conn_left_ms(uint64_t deadline_ns);
 
 /* ---- places ---- */
 
@@ -64,7 +64,7 @@ struct hk__place hk__place_any(sa_family_t family);
 /* Non-blocking, closed on exec; errno where it fails. Fills the place's port. */
 enum hk_status hk__place_listen(struct hk__place *place, int *fd_out);
 
-/* ---- lines ---- */
+/* ---- connections ---- */
 
 #define HK__GREETING_BYTES (8u + HK__NONCE_BYTES)
 #define HK__CLAIM_BYTES (HK__NONCE_BYTES + HK__PROOF_BYTES)	/* without the hello */
@@ -72,9 +72,9 @@ enum hk_status hk__place_listen(struct hk__place *place, int *fd_out);
 #define HK__HELLO_MAX 80u
 #define HK__PURPOSE_BYTES 16u
 
-extern const unsigned char hk__line_magic[8];
+extern const unsigned char hk__conn_magic[8];
 
-/* What a proof is bound to: why the line was made, and what was said. */
+/* What a proof is bound to: why the connection was made, and what was said. */
 struct hk__about {
 	char purpose[HK__PURPOSE_BYTES];
 	unsigned char hello[HK__HELLO_MAX];
@@ -88,27 +88,27 @@ struct hk__claim {
 };
 
 /* The two ends have to agree on it. auth->about points to about. */
-void hk__line_about(const struct hk__claim *claim, struct hk__about *about, struct hk__auth *auth);
+void hk__conn_about(const struct hk__claim *claim, struct hk__about *about, struct hk__auth *auth);
 
 /*
  * HK_EIO with errno, HK_ETIMEDOUT. A connection to oneself, which TCP makes of
  * a port that nobody listens at, is HK_EIO.
  */
-enum hk_status hk__line_connect(const struct hk__place *place, uint64_t deadline_ns, int *fd_out);
+enum hk_status hk__conn_connect(const struct hk__place *place, uint64_t deadline_ns, int *fd_out);
 /* Until there is something to read, or the other end has closed. */
-enum hk_status hk__line_wait(int fd, uint64_t deadline_ns);
+enum hk_status hk__conn_wait(int fd, uint64_t deadline_ns);
 /* All of it, or HK_ETIMEDOUT, HK_EPEER (the other end has closed), HK_EIO. */
-enum hk_status hk__line_read(int fd, void *to, size_t len, uint64_t deadline_ns);
-enum hk_status hk__line_write(int fd, const void *from, size_t len, uint64_t deadline_ns);
+enum hk_status hk__conn_read(int fd, void *to, size_t len, uint64_t deadline_ns);
+enum hk_status hk__conn_write(int fd, const void *from, size_t len, uint64_t deadline_ns);
 /*
  * Both ends have proved that they hold the key. HK_ESYNTAX: it is no gate that
- * answers; HK_EDENIED: it is, and holds another key; and as hk__line_read. A gate
+ * answers; HK_EDENIED: it is, and holds another key; and as hk__conn_read. A gate
  * that has greeted by greet_ns gets until deadline_ns for the rest: it may have
  * let this end in already, and would miss it.
  */
-enum hk_status hk__line_prove(int fd, const struct hk__claim *claim, uint64_t greet_ns,
+enum hk_status hk__conn_prove(int fd, const struct hk__claim *claim, uint64_t greet_ns,
 			      uint64_t deadline_ns);
 /* Waits a little longer each time, not quite regularly. */
-void hk__line_pause(uint64_t *pause_ns, uint64_t deadline_ns);
+void hk__conn_pause(uint64_t *pause_ns, uint64_t deadline_ns);
 
 #endif

@@ -90,14 +90,14 @@ static enum hk_status knock(struct follow *follow, const struct hk__place *place
 		greet_ns = follow->deadline_ns;
 	if (verdict_ns > follow->deadline_ns)
 		verdict_ns = follow->deadline_ns;
-	enum hk_status status = hk__line_connect(place, greet_ns, &follow->fd);
+	enum hk_status status = hk__conn_connect(place, greet_ns, &follow->fd);
 	if (status != HK_OK)
 		return knock_failed(follow, place, status);
 	status = follow_listen(follow);
 	if (status != HK_OK)
 		return status;
 	hk__hello_write(&follow->hello, hello);
-	status = hk__line_prove(follow->fd, &claim, greet_ns, verdict_ns);
+	status = hk__conn_prove(follow->fd, &claim, greet_ns, verdict_ns);
 	return status == HK_OK ? HK_OK : knock_failed(follow, place, status);
 }
 
@@ -151,14 +151,14 @@ static enum hk_status follow_find(struct follow *follow)
 			return status;
 		if (follow->patience_ns < PATIENCE_MAX_NS)
 			follow->patience_ns *= 2;
-		hk__line_pause(&pause_ns, follow->deadline_ns);
+		hk__conn_pause(&pause_ns, follow->deadline_ns);
 	}
 	return follow_too_late(follow);
 }
 
 /* ---- the table ---- */
 
-static enum hk_status line_lost(const struct follow *follow, enum hk_status status)
+static enum hk_status conn_lost(const struct follow *follow, enum hk_status status)
 {
 	if (status == HK_ETIMEDOUT)
 		return hk__why(follow->why, status,
@@ -177,14 +177,14 @@ static enum hk_status refusal_read(struct follow *follow, enum hk_status status,
 
 	if (len >= sizeof(text))
 		return hk__why(follow->why, HK_EIO, "rank 0 sent an invalid answer");
-	enum hk_status read = hk__line_read(follow->fd, text, len, deadline_ns);
+	enum hk_status read = hk__conn_read(follow->fd, text, len, deadline_ns);
 	if (read != HK_OK)
-		return line_lost(follow, read);
+		return conn_lost(follow, read);
 	for (uint32_t i = 0; i < len; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
 			text[i] = '?';
 	text[len] = '\0';
-	(void)hk__line_write(follow->fd, "k", 1, deadline_ns);
+	(void)hk__conn_write(follow->fd, "k", 1, deadline_ns);
 	return hk__why(follow->why, status, "%s", text);
 }
 
@@ -235,9 +235,9 @@ static enum hk_status table_take(struct follow *follow, unsigned char *bytes, si
 		return hk__why(follow->why, HK_ENOMEM, "no memory for a table of %u ranks",
 			       table->n);
 	enum hk_status status =
-		hk__line_read(follow->fd, bytes, len, follow->deadline_ns + HK__GRACE_NS);
+		hk__conn_read(follow->fd, bytes, len, follow->deadline_ns + HK__GRACE_NS);
 	if (status != HK_OK)
-		status = line_lost(follow, status);
+		status = conn_lost(follow, status);
 	else if (!hk__table_read(bytes, len, counts, table) || !table_fits(follow, table))
 		status = hk__why(follow->why, HK_EIO, "rank 0 sent an invalid table");
 	hk__mem_free(alloc, counts, table->n, sizeof(uint32_t));
@@ -264,11 +264,11 @@ static enum hk_status table_read(struct follow *follow, struct hk__boot *boot,
 {
 	unsigned char head[HK__ANSWER_BYTES];
 	uint64_t deadline_ns = follow->deadline_ns + HK__GRACE_NS;
-	enum hk_status status = hk__line_read(follow->fd, head, sizeof(head), deadline_ns), said;
+	enum hk_status status = hk__conn_read(follow->fd, head, sizeof(head), deadline_ns), said;
 	uint32_t len;
 
 	if (status != HK_OK)
-		return line_lost(follow, status);
+		return conn_lost(follow, status);
 	bool sense = hk__answer_read(head, &said, &len);
 	if (sense && said != HK_OK)
 		return refusal_read(follow, said, len);
@@ -290,8 +290,8 @@ static enum hk_status table_read(struct follow *follow, struct hk__boot *boot,
 		return status;
 	if (hk__boot_is_newcomer(follow->spec))
 		boot->rank = place_find(follow, table);
-	status = hk__line_write(follow->fd, "k", 1, deadline_ns);
-	return status == HK_OK ? HK_OK : line_lost(follow, status);
+	status = hk__conn_write(follow->fd, "k", 1, deadline_ns);
+	return status == HK_OK ? HK_OK : conn_lost(follow, status);
 }
 
 enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadline_ns,

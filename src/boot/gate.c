@@ -274,8 +274,8 @@ static void stranger_begin(struct hk__gate *gate, int fd, const struct hk__origi
 	if (visitor->since_ns + STRANGER_NS < gate->expiry_ns)
 		gate->expiry_ns = visitor->since_ns + STRANGER_NS;
 	hk__auth_nonce(visitor->nonce);
-	memcpy(visitor->own, hk__line_magic, sizeof(hk__line_magic));
-	memcpy(visitor->own + sizeof(hk__line_magic), visitor->nonce, HK__NONCE_BYTES);
+	memcpy(visitor->own, hk__conn_magic, sizeof(hk__conn_magic));
+	memcpy(visitor->own + sizeof(hk__conn_magic), visitor->nonce, HK__NONCE_BYTES);
 	if (!gate_watch(gate, EPOLL_CTL_ADD, fd, EPOLLIN, number) || !visitor_flush(gate, visitor))
 		stranger_end(gate, visitor, "it hung up");
 }
@@ -342,7 +342,7 @@ static bool stranger_judge(struct hk__gate *gate, struct visitor *visitor)
 	struct hk__about about;
 	struct hk__auth auth;
 
-	hk__line_about(&claim, &about, &auth);
+	hk__conn_about(&claim, &about, &auth);
 	memcpy(auth.accepts, visitor->nonce, HK__NONCE_BYTES);
 	memcpy(auth.connects, visitor->in, HK__NONCE_BYTES);
 	memset(visitor->own, 0, sizeof(visitor->own));
@@ -391,7 +391,7 @@ static bool stranger_read(struct hk__gate *gate, struct visitor *visitor)
 	hk__stranger_proved(&gate->turned_away, &visitor->origin);
 	gate->nstrangers--;
 	gate_open(gate);
-	/* That it cannot be written will be seen as an event of its line. */
+	/* That it cannot be written will be seen as an event of its connection. */
 	(void)visitor_flush(gate, visitor);
 	return true;
 }
@@ -459,7 +459,7 @@ enum hk_status hk__gate_next(struct hk__gate *gate, uint64_t deadline_ns,
 		uint64_t until = deadline_ns < gate->expiry_ns ? deadline_ns : gate->expiry_ns;
 		gate->event_at = 0;
 		gate->nevents =
-			epoll_wait(gate->epoll_fd, gate->events, EVENTS, hk__line_left_ms(until));
+			epoll_wait(gate->epoll_fd, gate->events, EVENTS, hk__conn_left_ms(until));
 		if (gate->nevents < 0 && errno != EINTR)
 			return HK_EIO;
 	}
@@ -472,7 +472,7 @@ void hk__gate_tell(struct hk__gate *gate, uint32_t guest, const struct hk__gate_
 	hk_assert(visitor->fd >= 0 && visitor->proved && !visitor->message.bytes);
 	hk_assert(message->bytes && message->len >= message->nfds);
 	visitor->message = *message;
-	/* That it is gone will be seen, and reported, as an event of its line. */
+	/* That it is gone will be seen, and reported, as an event of its connection. */
 	(void)visitor_flush(gate, visitor);
 }
 

@@ -339,12 +339,12 @@ static enum hk_status fds_take(struct share *share, int fd)
 	while (bytes < share->nfds && status == HK_OK) {
 		status = fds_read(share, fd, &bytes, &have);
 		if (status == HK_INPROGRESS)
-			status = hk__line_wait(fd, share->deadline_ns);
+			status = hk__conn_wait(fd, share->deadline_ns);
 	}
 	if (status == HK_OK && (have != share->nfds || !fds_fit(share)))
 		status = HK_EIO;
 	if (status == HK_OK)
-		status = hk__line_write(fd, "k", 1, share->deadline_ns);
+		status = hk__conn_write(fd, "k", 1, share->deadline_ns);
 	return status;
 }
 
@@ -363,12 +363,12 @@ static enum hk_status share_ask(struct share *share, const struct hk__place *pla
 	struct hk__claim claim = { share->boot->key, PURPOSE, hello, sizeof(hello) };
 	int fd;
 
-	if (hk__line_connect(place, share->deadline_ns, &fd) != HK_OK)
+	if (hk__conn_connect(place, share->deadline_ns, &fd) != HK_OK)
 		return errno == ECONNREFUSED || errno == EAGAIN ? HK_INPROGRESS : HK_EIO;
 	rank_write(share->boot->rank, hello);
 	enum hk_status status = user_is_same(fd) ? HK_OK : HK_EDENIED;
 	if (status == HK_OK)
-		status = hk__line_prove(fd, &claim, share->deadline_ns, share->deadline_ns);
+		status = hk__conn_prove(fd, &claim, share->deadline_ns, share->deadline_ns);
 	if (status == HK_OK)
 		status = fds_take(share, fd);
 	else if (status == HK_EPEER)
@@ -392,7 +392,7 @@ static enum hk_status share_follow(struct share *share)
 			break;
 		if (status != HK_OK)
 			return hk__why(share->why, status, "%s", why.text);
-		hk__line_pause(&pause_ns, share->deadline_ns);
+		hk__conn_pause(&pause_ns, share->deadline_ns);
 	}
 	if (status == HK_OK)
 		return HK_OK;

@@ -134,14 +134,14 @@ static enum hk_status gate_open(struct lead *lead)
 	while ((status = hk__places_find(lead->spec, &lead->why, &lead->places)) != HK_OK) {
 		if (hk__now_ns() >= until_ns)
 			return status;
-		hk__line_pause(&pause_ns, until_ns);
+		hk__conn_pause(&pause_ns, until_ns);
 	}
 	while (!gate_try(lead)) {
 		int error = errno;
 
 		if (error != EADDRINUSE || hk__now_ns() >= until_ns)
 			return gate_failed(lead, error);
-		hk__line_pause(&pause_ns, until_ns);
+		hk__conn_pause(&pause_ns, until_ns);
 	}
 	struct hk__gate_spec spec = { .listen_fd = lead->gate_fd,
 				      .key = lead->spec->key,
@@ -428,7 +428,7 @@ static enum hk_status answer_make(struct lead *lead, enum hk_status status, size
 	return HK_OK;
 }
 
-/* Newcomers are told nothing of a meeting that failed: they see the line go, and come again. */
+/* Newcomers are told nothing of a meeting that failed: they see the connection end, and come again. */
 static bool guest_is_newcomer(const unsigned char *bytes)
 {
 	struct hk__hello hello;
@@ -524,7 +524,7 @@ static enum hk_status confirmations(struct lead *lead)
 
 			if (status != HK_OK)
 				return gate_broken(lead);
-			/* One too many is told nothing, and sees the line go. */
+			/* One too many is told nothing, and sees the connection end. */
 			if (event.what == HK__GATE_CAME)
 				lead->ranks[event.guest] = HK_NONE;
 		} while (event.what != HK__GATE_TIMEOUT && lead->ranks[event.guest] == HK_NONE);

@@ -360,7 +360,7 @@ static enum hk_status newcomer_join(const struct hk__charter *origin, struct hk_
 			return hk__why(why, HK_ETIMEDOUT,
 				       "not taken into a group in %.3g s; last try: %.500s",
 				       (double)timeout_ns / (double)HK__SECOND_NS, last.text);
-		hk__line_pause(&pause_ns, deadline_ns);
+		hk__conn_pause(&pause_ns, deadline_ns);
 	}
 	*group_out = group;
 	return HK_OK;

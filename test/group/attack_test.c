@@ -252,39 +252,39 @@ static void relay_meeting(int listener, unsigned char said[SAID_BYTES])
 	while (to < 0 && hk__now_ns() < deadline)
 		to = knock(meeting_port);
 	CHECK(to >= 0);
-	CHECK_EQ(hk__line_read(to, bytes, HK__GREETING_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_write(from, bytes, HK__GREETING_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_read(from, said, SAID_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(to, bytes, HK__GREETING_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(from, bytes, HK__GREETING_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(from, said, SAID_BYTES, deadline), HK_OK);
 	/* It is said a second time first, by somebody else, who has another nonce. */
 	int again = knock(meeting_port);
 	CHECK(again >= 0);
-	CHECK_EQ(hk__line_read(again, bytes, HK__GREETING_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_write(again, said, SAID_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_read(again, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(again, bytes, HK__GREETING_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(again, said, SAID_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(again, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
 	CHECK_EQ(bytes[0], 'n');
 	for (uint32_t i = 1; i < HK__VERDICT_BYTES; i++)
 		CHECK_EQ(bytes[i], 0); /* and learns nothing */
 	close(again);
-	CHECK_EQ(hk__line_write(to, said, SAID_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_read(to, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(to, said, SAID_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(to, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
 	CHECK_EQ(bytes[0], 'y');
-	CHECK_EQ(hk__line_write(from, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(from, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
 	/* And once more, now that the rank is in. */
 	again = knock(meeting_port);
 	CHECK(again >= 0);
-	CHECK_EQ(hk__line_read(again, bytes, HK__GREETING_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_write(again, said, SAID_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__line_read(again, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(again, bytes, HK__GREETING_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(again, said, SAID_BYTES, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(again, bytes, HK__VERDICT_BYTES, deadline), HK_OK);
 	CHECK_EQ(bytes[0], 'n');
 	close(again);
 	/* The rest passes: the table, and that it was read. */
 	size_t rest = HK__ANSWER_BYTES + hk__table_bytes(3);
 	CHECK(rest <= sizeof(bytes));
 	members_start(2, 3);
-	CHECK_EQ(hk__line_read(to, bytes, rest, deadline), HK_OK);
-	CHECK_EQ(hk__line_write(from, bytes, rest, deadline), HK_OK);
-	CHECK_EQ(hk__line_read(from, bytes, 1, deadline), HK_OK);
-	CHECK_EQ(hk__line_write(to, bytes, 1, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(to, bytes, rest, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(from, bytes, rest, deadline), HK_OK);
+	CHECK_EQ(hk__conn_read(from, bytes, 1, deadline), HK_OK);
+	CHECK_EQ(hk__conn_write(to, bytes, 1, deadline), HK_OK);
 	close(from);
 	close(to);
 }

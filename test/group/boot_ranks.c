@@ -151,7 +151,7 @@ static void check_reach(uint32_t n)
 			struct hk__place place = { peer->addr, peer->addr_len };
 			int fd;
 
-			CHECK_EQ(hk__line_connect(&place, hk__now_ns() + 10 * SECOND, &fd), HK_OK);
+			CHECK_EQ(hk__conn_connect(&place, hk__now_ns() + 10 * SECOND, &fd), HK_OK);
 			struct pollfd ready = { members[s].boot.listen_fd, POLLIN, 0 };
 			CHECK_EQ(poll(&ready, 1, 10000), 1);
 			int other = accept(members[s].boot.listen_fd, NULL, NULL);
