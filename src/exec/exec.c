@@ -216,7 +216,8 @@ static void value_store(const struct hk__program *program, struct target first,
 static bool slot_streams(const struct hk__program *program, const struct hk_chan *to,
 			 uint64_t bytes)
 {
-	return program->call.way == HK__WAY_STREAMED && bytes >= STREAM_MIN && hk__chan_shared(to);
+	return program->call.method == HK__COPY_STREAMED && bytes >= STREAM_MIN &&
+	       hk__chan_shared(to);
 }
 
 /* As value_store, to a slot and perhaps a place; nothing is wide. */
@@ -463,7 +464,7 @@ static bool step_may_lend(const struct hk__program *program, const struct bound_
 		return false;
 	enum hk_lend lend = hk__chan_lendable(bound->to, at, bytes);
 	return lend == HK_LEND_GAINS ||
-	       (lend == HK_LEND_MAYBE && program->call.way == HK__WAY_LENT);
+	       (lend == HK_LEND_MAYBE && program->call.method == HK__COPY_LENT);
 }
 
 /* What a step sends, from where it lies; *lent_out false: not so. */

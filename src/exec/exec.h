@@ -42,11 +42,11 @@ void hk__program_destroy(struct hk__program *program);	/* accepts NULL; not whil
  * How a large message inside a machine gets to its receiver. Which is fastest
  * depends on how far apart the cores are, and on who wrote what last.
  */
-enum hk__way {
-	HK__WAY_CACHED,			/* copied to a slot, and from it */
-	HK__WAY_LENT,			/* read where it lies, by the receiver */
-	HK__WAY_STREAMED,		/* copied to a slot past the caches, and from it */
-	HK__WAY_COUNT
+enum hk__copy_method {
+	HK__COPY_CACHED,		/* copied into a slot and out of it */
+	HK__COPY_LENT,			/* the receiver reads the sender's buffer */
+	HK__COPY_STREAMED,		/* the same, with stores past the caches */
+	HK__COPY_COUNT
 };
 
 /* One operation. Sizes, type, operation and slice are the same on all ranks. */
@@ -64,7 +64,7 @@ struct hk__call {
 	const uint64_t *in_counts;
 	const uint64_t *out_counts;
 	bool whole;			/* chunks are cut only as slots are too small (cut.h) */
-	enum hk__way way;		/* of large messages */
+	enum hk__copy_method method;	/* of large messages */
 };
 
 /* Starts an operation; the one before is over. HK_ENOMEM, HK_EINVAL, HK_ELIMIT. */
@@ -124,7 +124,7 @@ struct hk__transfer {
 	bool sends;
 	char *at;
 	uint64_t left;			/* bytes */
-	enum hk__way way;
+	enum hk__copy_method method;
 	bool begun;			/* even nothing is a message */
 	struct hk__trace *trace;	/* mostly NULL */
 	uint64_t since;			/* when it found nothing to do, for the trace */

@@ -410,7 +410,7 @@ static bool call_like(const struct hk__call *a, const struct hk__call *b)
 {
 	return a->sizes.count == b->sizes.count && !a->sizes.counts && !b->sizes.counts &&
 	       !a->in_counts && !b->in_counts && a->type == b->type && a->op == b->op &&
-	       a->whole == b->whole && a->way == b->way;
+	       a->whole == b->whole && a->method == b->method;
 }
 
 bool hk__program_like(const struct hk__program *program, const struct hk__call *call)

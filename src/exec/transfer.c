@@ -12,12 +12,12 @@ static enum hk_status transfer_send(struct hk__transfer *transfer, uint32_t len,
 	enum hk_status status;
 
 	enum hk_lend lend = hk__chan_lendable(transfer->chan, transfer->at, len);
-	if (lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && transfer->way == HK__WAY_LENT))
+	if (lend == HK_LEND_GAINS || (lend == HK_LEND_MAYBE && transfer->method == HK__COPY_LENT))
 		return hk__chan_lend(transfer->chan, transfer->at, len, 0, done_out);
 	status = hk__chan_reserve(transfer->chan, len, &slot);
 	*done_out = status == HK_OK && slot;
 	if (*done_out) {
-		if (transfer->way == HK__WAY_STREAMED)
+		if (transfer->method == HK__COPY_STREAMED)
 			hk__stream(slot, transfer->at, len);
 		else if (len)
 			memcpy(slot, transfer->at, len);

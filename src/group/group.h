@@ -73,7 +73,7 @@ struct hk__world {
 	bool polls;			/* it moves nothing unless it is polled */
 	struct hk__cut_rule cut;	/* of a net that was given; others cut as their fabric does */
 	struct hk__heap heap;
-	uint32_t looks;			/* of a call that began the short way, in vain */
+	uint32_t looks;			/* polls on the fast path before falling back */
 	uint32_t spins, yields;
 	uint32_t crowd;			/* ranks of this machine */
 	struct hk_fabric *like;		/* whose constants are used; NULL: the library's */
@@ -251,18 +251,18 @@ struct hk__bound {
 #define HK__CLASSES 48u			/* sizes by their logarithm */
 
 /*
- * Which way (exec.h) is fastest depends on the machine, and on where its ranks
+ * Which copy method (exec.h) is fastest depends on the machine, and on where its ranks
  * run, so the first calls of every collective and size try each in turn, and then
  * the ranks agree on the one that is best for the slowest.
  */
 struct hk__trial {
 	uint32_t calls;
 	uint32_t wanted;		/* calls, until it is decided */
-	uint64_t run_ns;		/* of calls in a row, the same way */
-	uint64_t best_ns[HK__WAY_COUNT]; /* of such a run */
+	uint64_t run_ns;		/* of calls in a row, by the same method */
+	uint64_t best_ns[HK__COPY_COUNT]; /* of such a run */
 	bool decided;
 	bool again;			/* not for the first time */
-	enum hk__way way;		/* that was fastest */
+	enum hk__copy_method method;	/* that was fastest */
 	uint32_t age, keeps;		/* calls since it was decided, and until it is tried again */
 };
 
@@ -310,7 +310,7 @@ struct hk_group {
 	const char *chosen[HK_COLL_COUNT][HK__CLASSES];
 	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
 	struct hk__trial trials[HK_COLL_COUNT][HK__CLASSES];
-	enum hk__way way;		/* that the last trial found, for transfers */
+	enum hk__copy_method method;	/* that the last trial found, for transfers */
 	uint32_t agree_bound;		/* index + 1 */
 	uint32_t report_bound;
 

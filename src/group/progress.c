@@ -243,8 +243,8 @@ static enum hk_status stage_end(struct hk_request *request)
 		return HK_OK;
 	}
 	if (request->stage == HK__STAGE_TRIAL) {
-		for (unsigned way = 0; way < HK__WAY_COUNT; way++)
-			request->least[way] = ~request->least[way];
+		for (unsigned m = 0; m < HK__COPY_COUNT; m++)
+			request->least[m] = ~request->least[m];
 		hk__trial_decide(group, request->trial, request->least);
 		request->stage = HK__STAGE_RUN;
 		return HK_INPROGRESS;
@@ -445,7 +445,7 @@ static void request_look_up(struct hk_request *request)
 	struct hk_group *group = request->group;
 
 	if (request->transfers)
-		request->transfer.way = group->way;
+		request->transfer.method = group->method;
 	else
 		request->trial = hk__trial_of(group, request->coll, hk__request_class(request));
 }

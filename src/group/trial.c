@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.c - ways for large messages: tried, timed, agreed on, and then known. */
+/* trial.c - copy methods for large messages: tried, timed, agreed on, and then known. */
 #include "group/group.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 #define TRIAL_WARM 4u
 /* Short operations are tried more often: what disturbs them lasts longer than they do. */
 #define TRIAL_LONG_CLASS 20u /* 1 MiB */
-#define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__WAY_COUNT)
-#define TRIAL_CALLS_LONG (TRIAL_WARM + TRIAL_RUN_LONG * HK__WAY_COUNT)
+#define TRIAL_CALLS_SHORT (TRIAL_WARM + 16u * HK__COPY_COUNT)
+#define TRIAL_CALLS_LONG (TRIAL_WARM + TRIAL_RUN_LONG * HK__COPY_COUNT)
 /*
- * A way leaves caches as the next call finds them, so each is done a few times in
- * a row, and the first of them is not counted: it comes after another way.
+ * A method leaves caches as the next call finds them, so each is done a few times in
+ * a row, and the first of them is not counted: it comes after another method.
  */
 #define TRIAL_RUN_SHORT 4u
 #define TRIAL_RUN_LONG 3u
@@ -36,11 +36,11 @@ struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32
  */
 #define TRIAL_FRESH_SHORT 1024u
 #define TRIAL_FRESH_LONG 256u
-#define TRIAL_FRESH_FIRST 32u /* long ones that were near: each way was counted twice */
+#define TRIAL_FRESH_FIRST 32u /* long ones that were near: each method was counted twice */
 #define TRIAL_NEAR 1.2	      /* disturbances are rarely shorter than a trial */
 #define TRIAL_FRESH_MAX 65536u
 #define TRIAL_SHARE 100u
-#define TRIAL_AGAIN_SHORT (TRIAL_WARM + TRIAL_RUN_SHORT * HK__WAY_COUNT)
+#define TRIAL_AGAIN_SHORT (TRIAL_WARM + TRIAL_RUN_SHORT * HK__COPY_COUNT)
 #define TRIAL_AGAIN_LONG TRIAL_CALLS_LONG
 
 static bool trial_is_short(const struct hk__trial *trial)
@@ -48,22 +48,22 @@ static bool trial_is_short(const struct hk__trial *trial)
 	return trial->wanted == TRIAL_CALLS_SHORT || trial->wanted == TRIAL_AGAIN_SHORT;
 }
 
-/* Calls of a way in a row. */
+/* Calls in a row by one method. */
 static uint32_t trial_run(const struct hk__trial *trial)
 {
 	return trial_is_short(trial) ? TRIAL_RUN_SHORT : TRIAL_RUN_LONG;
 }
 
-/* As all ranks count it, from times all know: calls, of the way it has, until the next trial. */
+/* As all ranks count it, from times all know: calls, by the method it has, until the next trial. */
 static uint32_t trial_keeps(const struct hk__trial *trial, const uint64_t *worst)
 {
 	bool is_short = trial_is_short(trial);
-	double best = (double)worst[trial->way], more = 0;
+	double best = (double)worst[trial->method], more = 0;
 	bool near = false;
 
-	for (unsigned way = 0; way < HK__WAY_COUNT; way++) {
-		more += (double)worst[way] - best;
-		near |= way != trial->way && (double)worst[way] < TRIAL_NEAR * best;
+	for (unsigned m = 0; m < HK__COPY_COUNT; m++) {
+		more += (double)worst[m] - best;
+		near |= m != trial->method && (double)worst[m] < TRIAL_NEAR * best;
 	}
 	if (!is_short && !trial->again && near)
 		return TRIAL_FRESH_FIRST;
@@ -83,20 +83,21 @@ bool hk__trial_fresh(struct hk__trial *trial)
 	*trial = (struct hk__trial){ .calls = TRIAL_WARM,
 				     .wanted = is_short ? TRIAL_AGAIN_SHORT : TRIAL_AGAIN_LONG,
 				     .again = true,
-				     .way = trial->way };
+				     .method = trial->method };
 	return false;
 }
 
-/* The way of the next call, and whether it is the first of its run. */
-static enum hk__way trial_next(const struct hk__trial *trial, bool *first_out, bool *last_out)
+/* The method of the next call, and whether it is the first of its run. */
+static enum hk__copy_method trial_next(const struct hk__trial *trial, bool *first_out,
+				       bool *last_out)
 {
 	uint32_t run = trial_run(trial);
 	uint32_t at = trial->calls - TRIAL_WARM;
 
 	*first_out = trial->calls < TRIAL_WARM || at % run == 0;
 	*last_out = trial->calls >= TRIAL_WARM && at % run == run - 1;
-	return trial->calls < TRIAL_WARM ? HK__WAY_CACHED
-					 : (enum hk__way)(at / run % HK__WAY_COUNT);
+	return trial->calls < TRIAL_WARM ? HK__COPY_CACHED
+					 : (enum hk__copy_method)(at / run % HK__COPY_COUNT);
 }
 
 bool hk__trial_due(const struct hk__trial *trial)
@@ -106,22 +107,22 @@ bool hk__trial_due(const struct hk__trial *trial)
 
 void hk__trial_words(const struct hk__trial *trial, uint64_t words_out[HK__AGREE_WORDS])
 {
-	_Static_assert(HK__WAY_COUNT <= HK__AGREE_WORDS, "a word for each way");
+	_Static_assert(HK__COPY_COUNT <= HK__AGREE_WORDS, "a word for each method");
 	/* The least of the complements is that of the largest. */
-	for (unsigned way = 0; way < HK__WAY_COUNT; way++)
-		words_out[way] = ~trial->best_ns[way];
+	for (unsigned m = 0; m < HK__COPY_COUNT; m++)
+		words_out[m] = ~trial->best_ns[m];
 }
 
 void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t *worst)
 {
 	trial->decided = true;
-	/* All of them: one tried again begins from the way it had, whichever that was. */
-	for (unsigned way = 0; way < HK__WAY_COUNT; way++) {
-		if (worst[way] < worst[trial->way])
-			trial->way = (enum hk__way)way;
+	/* All of them: one tried again begins from the method it had, whichever that was. */
+	for (unsigned m = 0; m < HK__COPY_COUNT; m++) {
+		if (worst[m] < worst[trial->method])
+			trial->method = (enum hk__copy_method)m;
 	}
 	trial->keeps = trial_keeps(trial, worst);
-	group->way = trial->way;
+	group->method = trial->method;
 }
 
 void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *start_out)
@@ -132,9 +133,9 @@ void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *s
 	if (!trial)
 		return;
 	(void)hk__trial_fresh(trial);
-	call->way = trial->decided ? trial->way : trial_next(trial, &first, &last);
+	call->method = trial->decided ? trial->method : trial_next(trial, &first, &last);
 	/* Slices let one copy begin while the other goes on; alone it needs none. */
-	call->whole = call->way == HK__WAY_LENT;
+	call->whole = call->method == HK__COPY_LENT;
 	if (!trial->decided)
 		*start_out = hk__now_ns();
 }

@@ -39,10 +39,10 @@ static void lend_all(struct world_seat *seat, struct hk_group *group)
 		CHECK_EQ(seat->rank == 0 ? hk_send(group, &word, 1, HK_TYPE_INT32, 1, NULL)
 					 : hk_recv(group, &word, 1, HK_TYPE_INT32, 0, NULL),
 			 HK_OK);
-	group->way = HK__WAY_LENT;
+	group->method = HK__COPY_LENT;
 	for (uint32_t class = 0; class < HK__CLASSES; class ++)
 		group->trials[HK_COLL_ALLREDUCE][class] = (struct hk__trial){
-			.wanted = 1, .decided = true, .way = HK__WAY_LENT, .keeps = UINT32_MAX
+			.wanted = 1, .decided = true, .method = HK__COPY_LENT, .keeps = UINT32_MAX
 		};
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial_test.c - the way that is fastest is taken, each time ways are tried. */
+/* trial_test.c - each trial chooses the fastest copy method. */
 #include "group/group.h"
 #include "harness.h"
 
@@ -18,11 +18,11 @@ static void calls_until_due(struct hk__trial *trial)
 	}
 }
 
-/* From whichever way it had, to whichever is the fastest now. */
-TEST(the_fastest_way_is_taken_whatever_was_before)
+/* From whichever method it had, to whichever is the fastest now. */
+TEST(the_fastest_method_is_taken_whatever_was_before)
 {
-	for (unsigned before = 0; before < HK__WAY_COUNT; before++) {
-		for (unsigned now = 0; now < HK__WAY_COUNT; now++) {
+	for (unsigned before = 0; before < HK__COPY_COUNT; before++) {
+		for (unsigned now = 0; now < HK__COPY_COUNT; now++) {
 			struct hk_net shm = { 0 };
 			struct hk__world world = { .shm = &shm };
 			struct hk_group group = { .world = &world, .n = 2 };
@@ -34,26 +34,26 @@ TEST(the_fastest_way_is_taken_whatever_was_before)
 				uint64_t worst[HK__AGREE_WORDS];
 
 				calls_until_due(trial);
-				for (unsigned way = 0; way < HK__WAY_COUNT; way++)
-					worst[way] = way == best ? 1000 : 2000;
+				for (unsigned m = 0; m < HK__COPY_COUNT; m++)
+					worst[m] = m == best ? 1000 : 2000;
 				hk__trial_decide(&group, trial, worst);
-				CHECK_EQ(trial->way, best);
-				CHECK_EQ(group.way, best);
+				CHECK_EQ(trial->method, best);
+				CHECK_EQ(group.method, best);
 			}
 		}
 	}
 }
 
 /* Ways that take equally long: no change without a gain. */
-TEST(a_way_no_faster_changes_nothing)
+TEST(a_method_no_faster_changes_nothing)
 {
-	for (unsigned before = 0; before < HK__WAY_COUNT; before++) {
+	for (unsigned before = 0; before < HK__COPY_COUNT; before++) {
 		struct hk_group group = { .n = 2 };
-		struct hk__trial trial = { .way = (enum hk__way)before };
+		struct hk__trial trial = { .method = (enum hk__copy_method)before };
 		const uint64_t worst[HK__AGREE_WORDS] = { 1000, 1000, 1000 };
 
 		hk__trial_decide(&group, &trial, worst);
-		CHECK_EQ(trial.way, before);
+		CHECK_EQ(trial.method, before);
 	}
 }
 
@@ -81,12 +81,12 @@ TEST(trying_again_costs_a_hundredth)
 			while (turn == 0 && hk__trial_fresh(trial))
 				;
 		}
-		for (unsigned way = 0; way < HK__WAY_COUNT; way++)
-			tried += 3 * (times[i][way] - times[i][trial->way]);
+		for (unsigned m = 0; m < HK__COPY_COUNT; m++)
+			tried += 3 * (times[i][m] - times[i][trial->method]);
 		while (hk__trial_fresh(trial))
 			kept++;
 		CHECK(kept >= 255 && kept < 65536);
-		CHECK(kept == 65535 || tried * 99 <= (kept + 1) * times[i][trial->way]);
+		CHECK(kept == 65535 || tried * 99 <= (kept + 1) * times[i][trial->method]);
 	}
 }
 
