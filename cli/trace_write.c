@@ -184,7 +184,7 @@ static void slice_step(struct writer *writer, uint64_t i, uint32_t thread)
 
 static const char *op_name(const struct hk_trace_op *op)
 {
-	static const char *const stages[] = { "agree", "report", "trial" };
+	static const char *const stages[] = { "agree", "report", "tune" };
 
 	if (op->stage < HK_TRACE_RUN)
 		return stages[op->stage];

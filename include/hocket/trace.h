@@ -51,7 +51,7 @@ enum hk_trace_kind {
 enum hk_trace_stage {
 	HK_TRACE_AGREE,			/* the ranks compare their calls */
 	HK_TRACE_REPORT,		/* the calls differ: the ranks exchange them */
-	HK_TRACE_TRIAL,			/* the ranks choose the fastest copy method */
+	HK_TRACE_TUNE,			/* the ranks choose the fastest copy method */
 	HK_TRACE_RUN
 };
 

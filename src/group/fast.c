@@ -33,7 +33,7 @@ static bool fast_like(const struct hk__ask *ask, const struct hk__recent *recent
 	       ask->op == call->op && ask->root == recent->root && !ask->counts &&
 	       !ask->in_counts && fast_placed_like(ask, recent) &&
 	       hk__program_like(recent->program, call) &&
-	       (!recent->trial || hk__trial_fresh(recent->trial));
+	       (!recent->tuner || hk__tuner_fresh(recent->tuner));
 }
 
 static void fast_trace(struct hk_group *group, enum hk_coll coll, const struct hk__recent *recent)
@@ -104,14 +104,14 @@ void hk__fast_remember(struct hk_group *group, const struct hk__ask *ask,
 		return;
 	recent->program = NULL;
 	if (request->algo || request->plan || group->check ||
-	    (request->trial && !request->trial->decided))
+	    (request->tuner && !request->tuner->decided))
 		return;
 	if (hk__group_bind(group, (struct hk_request *)request, &recent->program) != HK_OK)
 		return;
 	hk__ask_lengths(group, ask, &in_len, &out_len);
 	recent->call = request->call;
 	recent->root = ask->root;
-	recent->trial = request->trial;
+	recent->tuner = request->tuner;
 	recent->in_bytes = in_len * hk_type_size(ask->type);
 	recent->out_bytes = out_len * hk_type_size(ask->type);
 	recent->inplace = request->inplace;

@@ -169,7 +169,7 @@ void hk__world_unlock(struct hk__world *world);
 enum hk__stage {
 	HK__STAGE_AGREE,		/* do all ranks call the same? */
 	HK__STAGE_REPORT,		/* they do not: who calls what */
-	HK__STAGE_TRIAL,		/* what was faster for the slowest? */
+	HK__STAGE_TUNE,		/* what was faster for the slowest? */
 	HK__STAGE_RUN
 };
 
@@ -224,8 +224,8 @@ struct hk_request {
 	uint64_t words[HK__AGREE_WORDS], least[HK__AGREE_WORDS];
 	struct hk__card card;
 	struct hk__card *cards;		/* of all ranks, when they differ */
-	struct hk__trial *trial;
-	uint64_t began;			/* of the trial; of a transfer, for a trace */
+	struct hk__tuner *tuner;
+	uint64_t began;			/* of a timed call; of a transfer, for a trace */
 };
 
 /* ---- groups ---- */
@@ -255,7 +255,7 @@ struct hk__bound {
  * run, so the first calls of every collective and size try each in turn, and then
  * the ranks agree on the one that is best for the slowest.
  */
-struct hk__trial {
+struct hk__tuner {
 	uint32_t calls;
 	uint32_t wanted;		/* calls, until it is decided */
 	uint64_t run_ns;		/* of calls in a row, by the same method */
@@ -278,7 +278,7 @@ struct hk__recent {
 	uint64_t in_bytes, out_bytes;
 	bool inplace;
 	uintptr_t apart;		/* of `in` from `out`, if in place */
-	struct hk__trial *trial;	/* NULL: too small to matter */
+	struct hk__tuner *tuner;	/* NULL: too small to matter */
 	bool timed;			/* takes long enough for a clock to be read */
 	enum hk_coll coll;
 	uint64_t bytes;			/* of the vector, or of all blocks */
@@ -309,8 +309,8 @@ struct hk_group {
 	/* Algorithms chosen so far, by collective and size; names of the library. */
 	const char *chosen[HK_COLL_COUNT][HK__CLASSES];
 	struct hk__recent recent[HK_COLL_COUNT][HK__RECENT];
-	struct hk__trial trials[HK_COLL_COUNT][HK__CLASSES];
-	enum hk__copy_method method;	/* that the last trial found, for transfers */
+	struct hk__tuner tuners[HK_COLL_COUNT][HK__CLASSES];
+	enum hk__copy_method method;	/* chosen last, for transfers */
 	uint32_t agree_bound;		/* index + 1 */
 	uint32_t report_bound;
 
@@ -357,16 +357,16 @@ enum hk_status hk__group_fabric(struct hk_group *group, struct hk_why *why);
 enum hk_status hk__group_select(const struct hk_group *group, enum hk_coll coll, double bytes,
 				struct hk_algo_info *algo_out);
 void hk__group_unbind(struct hk_group *group);
-/* trial.c: NULL where there is nothing to try. Under the world's lock, as all of it. */
-struct hk__trial *hk__trial_of(struct hk_group *group, enum hk_coll coll, uint32_t class);
-void hk__trial_words(const struct hk__trial *trial, uint64_t words_out[HK__AGREE_WORDS]);
-/* One more call of what was decided; false: it is to be tried again. */
-bool hk__trial_fresh(struct hk__trial *trial);
-bool hk__trial_due(const struct hk__trial *trial); /* to be decided */
-void hk__trial_decide(struct hk_group *group, struct hk__trial *trial, const uint64_t *worst);
-/* How to do it this time; *start_out: when it began, 0 if nobody asks. */
-void hk__trial_begin(struct hk__trial *trial, struct hk__call *call, uint64_t *start_out);
-void hk__trial_end(struct hk__trial *trial, uint64_t start);
+/* tune.c: NULL where there is nothing to choose. Under the world's lock, as all of it. */
+struct hk__tuner *hk__tuner_of(struct hk_group *group, enum hk_coll coll, uint32_t class);
+void hk__tuner_words(const struct hk__tuner *tuner, uint64_t words_out[HK__AGREE_WORDS]);
+/* Counts a call by the chosen method; false: the methods are to be timed again. */
+bool hk__tuner_fresh(struct hk__tuner *tuner);
+bool hk__tuner_due(const struct hk__tuner *tuner); /* to be decided */
+void hk__tuner_decide(struct hk_group *group, struct hk__tuner *tuner, const uint64_t *worst);
+/* The method of this call; *start_out: when it began, 0 if it is not timed. */
+void hk__tuner_begin(struct hk__tuner *tuner, struct hk__call *call, uint64_t *start_out);
+void hk__tuner_end(struct hk__tuner *tuner, uint64_t start);
 uint32_t hk__request_class(const struct hk_request *request);
 /* A plan of the caller's, before anything is begun with it. HK_EREFUSED, HK_ENOMEM. */
 enum hk_status hk__group_prove(struct hk_group *group, const struct hk_plan *plan);

@@ -179,7 +179,7 @@ static void stage_trace(const struct hk_request *request, const struct hk__call 
 
 	_Static_assert((int)HK_TRACE_AGREE == HK__STAGE_AGREE &&
 			       (int)HK_TRACE_REPORT == HK__STAGE_REPORT &&
-			       (int)HK_TRACE_TRIAL == HK__STAGE_TRIAL &&
+			       (int)HK_TRACE_TUNE == HK__STAGE_TUNE &&
 			       (int)HK_TRACE_RUN == HK__STAGE_RUN,
 		       "traces name stages as they are");
 	hk__trace_begin(request->group, &begin);
@@ -192,17 +192,17 @@ static enum hk_status stage_begin(struct hk_request *request)
 	struct hk__call call;
 	enum hk_status status;
 
-	if (request->stage == HK__STAGE_RUN && hk__trial_due(request->trial))
-		request->stage = HK__STAGE_TRIAL;
+	if (request->stage == HK__STAGE_RUN && hk__tuner_due(request->tuner))
+		request->stage = HK__STAGE_TUNE;
 	if (request->stage == HK__STAGE_RUN) {
 		status = hk__group_bind(group, request, &program);
-		hk__trial_begin(request->trial, &request->call, &request->began);
+		hk__tuner_begin(request->tuner, &request->call, &request->began);
 		call = request->call;
-	} else if (request->stage == HK__STAGE_AGREE || request->stage == HK__STAGE_TRIAL) {
+	} else if (request->stage == HK__STAGE_AGREE || request->stage == HK__STAGE_TUNE) {
 		if (request->stage == HK__STAGE_AGREE)
 			hk__agree_prepare(request);
 		else
-			hk__trial_words(request->trial, request->words);
+			hk__tuner_words(request->tuner, request->words);
 		status = hk__group_bind_agree(group, request->stage, &program);
 		call = (struct hk__call){ .in = request->words,
 					  .out = request->least,
@@ -239,13 +239,13 @@ static enum hk_status stage_end(struct hk_request *request)
 	if (group->chans.trace)
 		hk__trace_end(group, HK_OK);
 	if (request->stage == HK__STAGE_RUN) {
-		hk__trial_end(request->trial, request->began);
+		hk__tuner_end(request->tuner, request->began);
 		return HK_OK;
 	}
-	if (request->stage == HK__STAGE_TRIAL) {
+	if (request->stage == HK__STAGE_TUNE) {
 		for (unsigned m = 0; m < HK__COPY_COUNT; m++)
 			request->least[m] = ~request->least[m];
-		hk__trial_decide(group, request->trial, request->least);
+		hk__tuner_decide(group, request->tuner, request->least);
 		request->stage = HK__STAGE_RUN;
 		return HK_INPROGRESS;
 	}
@@ -447,7 +447,7 @@ static void request_look_up(struct hk_request *request)
 	if (request->transfers)
 		request->transfer.method = group->method;
 	else
-		request->trial = hk__trial_of(group, request->coll, hk__request_class(request));
+		request->tuner = hk__tuner_of(group, request->coll, hk__request_class(request));
 }
 
 enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *request)

@@ -71,8 +71,8 @@ static void perform(struct hk_group *group, const struct hk_algo_info *algo, cha
 	enum hk_status status = HK_EINVAL;
 
 	opts.algo = algo->name;
-	/* The first method of a trial copies: a lent chunk is not cut. */
-	memset(group->trials, 0, sizeof(group->trials));
+	/* The first method that is tried copies: a lent chunk is not cut. */
+	memset(group->tuners, 0, sizeof(group->tuners));
 	switch (algo->coll) {
 	case HK_COLL_ALLREDUCE:
 		status = hk_allreduce(group, in, out, count, HK_TYPE_FP32, HK_REDOP_SUM, &opts);

@@ -41,7 +41,7 @@ static void lend_all(struct world_seat *seat, struct hk_group *group)
 			 HK_OK);
 	group->method = HK__COPY_LENT;
 	for (uint32_t class = 0; class < HK__CLASSES; class ++)
-		group->trials[HK_COLL_ALLREDUCE][class] = (struct hk__trial){
+		group->tuners[HK_COLL_ALLREDUCE][class] = (struct hk__tuner){
 			.wanted = 1, .decided = true, .method = HK__COPY_LENT, .keeps = UINT32_MAX
 		};
 }

@@ -217,11 +217,11 @@ TEST(what_a_caller_has_agreed_on_stays_until_it_has_read_it)
 #define LONG_COUNT 2048u /* 16 KiB: long enough for copy methods to be compared */
 
 /* What was decided is to be tried again with the next call, on all ranks alike. */
-static void trials_age(struct hk_group *group)
+static void tuners_age(struct hk_group *group)
 {
 	hk__world_lock(group->world);
 	for (uint32_t class = 0; class < HK__CLASSES; class ++)
-		group->trials[HK_COLL_ALLREDUCE][class].keeps = 1;
+		group->tuners[HK_COLL_ALLREDUCE][class].keeps = 1;
 	hk__world_unlock(group->world);
 }
 
@@ -251,7 +251,7 @@ static void tries_and_sends(struct hand *hand)
 			CHECK_EQ(hk_request_wait(requests[i], 0), HK_OK);
 			hk_request_free(requests[i]);
 		}
-		trials_age(hand->group);
+		tuners_age(hand->group);
 	}
 	free(in);
 	free(out);
