@@ -147,7 +147,7 @@ static enum hk_status request_take_plan(struct hk_group *group, struct hk_reques
 		return hk__group_refuse(group, HK_EINVAL,
 					"the plan \"%s\" of %s does not work in place", info.algo,
 					hk_coll_name(info.coll));
-	snprintf(request->card.algo, sizeof(request->card.algo), "plan %s", info.algo);
+	snprintf(request->sig.algo, sizeof(request->sig.algo), "plan %s", info.algo);
 	return hk__group_prove(group, plan);
 }
 
@@ -188,7 +188,7 @@ static enum hk_status request_take_algo(struct hk_group *group, struct hk_reques
 		return request_take_plan(group, request, opts->plan);
 	enum hk_status status = algo_named(group, request, opts->algo, &request->algo);
 	if (status == HK_OK)
-		snprintf(request->card.algo, sizeof(request->card.algo), "%s", request->algo);
+		snprintf(request->sig.algo, sizeof(request->sig.algo), "%s", request->algo);
 	return status;
 }
 
@@ -199,7 +199,7 @@ void hk__request_init(struct hk_request *request, struct hk_group *group,
 	request->status = HK_INPROGRESS;
 	request->fd = -1;
 	request->timeout_ns = opts->timeout_ns ? opts->timeout_ns : group->timeout_ns;
-	request->card.tag = opts->tag;
+	request->sig.tag = opts->tag;
 }
 
 enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *group,
@@ -220,11 +220,11 @@ enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *gro
 					   .out_counts = ask->out_counts };
 	if (ask->in_counts && group->n == 1)
 		request->call.sizes.count = ask->in_counts[0]; /* nobody to learn it from */
-	request->card.coll = ask->coll;
-	request->card.count = ask->in_counts ? 0 : ask->count;
-	request->card.type = ask->type;
-	request->card.op = ask->op;
-	request->card.root = ask->root;
+	request->sig.coll = ask->coll;
+	request->sig.count = ask->in_counts ? 0 : ask->count;
+	request->sig.type = ask->type;
+	request->sig.op = ask->op;
+	request->sig.root = ask->root;
 	if (status == HK_OK)
 		status = ask_check_buffers(group, ask, &request->inplace);
 	if (status == HK_OK && ask->op == HK_REDOP_PREMULSUM && !opts->factor)

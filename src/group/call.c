@@ -259,7 +259,7 @@ static enum hk_status transfer(struct hk_group *group, bool sends, void *at, uin
 	hk__request_init(&request, group, &opts);
 	request.transfers = true;
 	request.peer = peer;
-	request.card.count = count * hk_type_size(type);
+	request.sig.count = count * hk_type_size(type);
 	request.transfer = (struct hk__transfer){ .sends = sends,
 						  .at = at,
 						  .left = count * hk_type_size(type) };

@@ -90,7 +90,7 @@ enum hk_status hk__fast_start(struct hk_group *group, const struct hk__ask *ask)
 	enum hk_status filled = hk__request_fill(&request, group, ask, &opts);
 	hk_assert(filled == HK_OK); /* as the call before it */
 	request.program = program;
-	request.card.number = group->number;
+	request.sig.number = group->number;
 	return hk__group_adopt(group, &request, status);
 }
 

@@ -173,8 +173,8 @@ enum hk__stage {
 	HK__STAGE_RUN
 };
 
-/* What a call is, as far as ranks have to agree; of fixed size, for messages. */
-struct hk__card {
+/* The signature of a call: what ranks have to agree on; of fixed size, for messages. */
+struct hk__call_sig {
 	uint64_t number;		/* of the operation in its group */
 	uint64_t count;
 	uint64_t counts;		/* hash of counts */
@@ -186,7 +186,7 @@ struct hk__card {
 	char algo[20];
 };
 
-/* Three numbers whose minimum tells: the cards' hash, its complement, ~longest. */
+/* Three numbers whose minimum tells: the signatures' hash, its complement, ~longest. */
 #define HK__AGREE_WORDS 3u
 
 struct hk_request {
@@ -222,8 +222,8 @@ struct hk_request {
 	struct hk__program *program;	/* NULL: not begun */
 	enum hk__stage stage;
 	uint64_t words[HK__AGREE_WORDS], least[HK__AGREE_WORDS];
-	struct hk__card card;
-	struct hk__card *cards;		/* of all ranks, when they differ */
+	struct hk__call_sig sig;
+	struct hk__call_sig *sigs;	/* of all ranks, when they differ */
 	struct hk__tuner *tuner;
 	uint64_t began;			/* of a timed call; of a transfer, for a trace */
 };

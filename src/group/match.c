@@ -21,12 +21,12 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 29;
 }
 
-static uint64_t card_hash(const struct hk__card *card)
+static uint64_t sig_hash(const struct hk__call_sig *sig)
 {
-	uint64_t words[sizeof(struct hk__card) / 8], hash = 1;
+	uint64_t words[sizeof(struct hk__call_sig) / 8], hash = 1;
 
-	_Static_assert(sizeof(struct hk__card) % 8 == 0, "a card is whole words");
-	memcpy(words, card, sizeof(*card));
+	_Static_assert(sizeof(struct hk__call_sig) % 8 == 0, "a signature is whole words");
+	memcpy(words, sig, sizeof(*sig));
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		hash = mix(hash, words[i]);
 	return hash;
@@ -39,56 +39,56 @@ void hk__agree_prepare(struct hk_request *request)
 	uint64_t longest = 0;
 
 	if (call->in_counts) {
-		request->card.counts = 1; /* every rank has its own, but it is no alltoall */
+		request->sig.counts = 1; /* every rank has its own, but it is no alltoall */
 	} else if (call->sizes.counts) {
-		request->card.counts = 1;
+		request->sig.counts = 1;
 		for (uint32_t r = 0; r < group->n; r++)
-			request->card.counts = mix(request->card.counts, call->sizes.counts[r]);
+			request->sig.counts = mix(request->sig.counts, call->sizes.counts[r]);
 	}
 	for (uint32_t r = 0; call->in_counts && r < group->n; r++)
 		longest = call->in_counts[r] > longest ? call->in_counts[r] : longest;
 	/* A group that does not check only wants the longest block. */
-	request->words[0] = group->check ? card_hash(&request->card) : 0;
+	request->words[0] = group->check ? sig_hash(&request->sig) : 0;
 	request->words[1] = ~request->words[0];
 	request->words[2] = ~longest;
 }
 
-static void card_describe(const struct hk__card *card, struct hk__text *text)
+static void sig_describe(const struct hk__call_sig *sig, struct hk__text *text)
 {
-	enum hk_coll coll = (enum hk_coll)card->coll;
+	enum hk_coll coll = (enum hk_coll)sig->coll;
 
 	hk__text_add(text, "%s", hk_coll_name(coll));
 	if (coll != HK_COLL_BARRIER) {
-		if (card->counts && coll == HK_COLL_ALLTOALL)
+		if (sig->counts && coll == HK_COLL_ALLTOALL)
 			hk__text_add(text, "v(its own counts");
-		else if (card->counts)
-			hk__text_add(text, "v(counts #%04x", (unsigned)(card->counts & 0xffff));
+		else if (sig->counts)
+			hk__text_add(text, "v(counts #%04x", (unsigned)(sig->counts & 0xffff));
 		else
-			hk__text_add(text, "(%llu", (unsigned long long)card->count);
-		hk__text_add(text, " x %s", hk_type_name((enum hk_type)card->type));
+			hk__text_add(text, "(%llu", (unsigned long long)sig->count);
+		hk__text_add(text, " x %s", hk_type_name((enum hk_type)sig->type));
 		if (hk__coll_reduces(coll))
-			hk__text_add(text, ", %s", hk_redop_name((enum hk_redop)card->op));
+			hk__text_add(text, ", %s", hk_redop_name((enum hk_redop)sig->op));
 		if (hk__coll_rooted(coll))
-			hk__text_add(text, ", root %u", card->root);
+			hk__text_add(text, ", root %u", sig->root);
 		hk__text_add(text, ")");
 	}
-	if (card->algo[0])
-		hk__text_add(text, " by %.*s", (int)sizeof(card->algo), card->algo);
-	if (card->tag)
-		hk__text_add(text, " tag %u", card->tag);
+	if (sig->algo[0])
+		hk__text_add(text, " by %.*s", (int)sizeof(sig->algo), sig->algo);
+	if (sig->tag)
+		hk__text_add(text, " tag %u", sig->tag);
 }
 
 /* Ranks that called what rank `first` did: "rank 3", "ranks 0, 1, 2 and 9 more". */
-static uint32_t cards_name_ranks(const struct hk__card *cards, uint32_t n, uint32_t first,
-				 struct hk__text *text)
+static uint32_t sigs_name_ranks(const struct hk__call_sig *sigs, uint32_t n, uint32_t first,
+				struct hk__text *text)
 {
 	uint32_t count = 0;
 
 	for (uint32_t r = 0; r < n; r++)
-		count += memcmp(&cards[r], &cards[first], sizeof(cards[0])) == 0;
+		count += memcmp(&sigs[r], &sigs[first], sizeof(sigs[0])) == 0;
 	hk__text_add(text, count > 1 ? "ranks" : "rank");
 	for (uint32_t r = first, named = 0; r < n && named < 4; r++) {
-		if (memcmp(&cards[r], &cards[first], sizeof(cards[0])) == 0)
+		if (memcmp(&sigs[r], &sigs[first], sizeof(sigs[0])) == 0)
 			hk__text_add(text, "%s %u", named++ ? "," : "", r);
 	}
 	if (count > 4)
@@ -97,39 +97,39 @@ static uint32_t cards_name_ranks(const struct hk__card *cards, uint32_t n, uint3
 }
 
 /* A peer may write anything: what is no collective, type or operation is none. */
-static void card_tame(struct hk__card *card)
+static void sig_tame(struct hk__call_sig *sig)
 {
-	if (card->coll >= HK_COLL_COUNT)
-		card->coll = HK_COLL_BARRIER;
-	if (card->type >= HK_TYPE_COUNT)
-		card->type = HK_TYPE_UINT8;
-	if (card->op >= HK_REDOP_COUNT)
-		card->op = HK_REDOP_SUM;
-	card->algo[sizeof(card->algo) - 1] = '\0';
+	if (sig->coll >= HK_COLL_COUNT)
+		sig->coll = HK_COLL_BARRIER;
+	if (sig->type >= HK_TYPE_COUNT)
+		sig->type = HK_TYPE_UINT8;
+	if (sig->op >= HK_REDOP_COUNT)
+		sig->op = HK_REDOP_SUM;
+	sig->algo[sizeof(sig->algo) - 1] = '\0';
 }
 
 void hk__agree_explain(const struct hk_request *request, struct hk_why *why_out)
 {
-	struct hk__card *cards = request->cards;
+	struct hk__call_sig *sigs = request->sigs;
 	uint32_t n = request->group->n;
 	struct hk__text text;
 
 	hk__text_init(&text, why_out->text, sizeof(why_out->text));
 	hk__text_add(&text, "operation %llu of the group differs: ",
-		     (unsigned long long)request->card.number);
+		     (unsigned long long)request->sig.number);
 	for (uint32_t r = 0; r < n; r++)
-		card_tame(&cards[r]);
+		sig_tame(&sigs[r]);
 	for (uint32_t r = 0; r < n; r++) {
 		bool seen = false;
 
 		for (uint32_t s = 0; s < r && !seen; s++)
-			seen = memcmp(&cards[s], &cards[r], sizeof(cards[0])) == 0;
+			seen = memcmp(&sigs[s], &sigs[r], sizeof(sigs[0])) == 0;
 		if (seen)
 			continue;
 		if (r > 0)
 			hk__text_add(&text, "; ");
-		(void)cards_name_ranks(cards, n, r, &text);
+		(void)sigs_name_ranks(sigs, n, r, &text);
 		hk__text_add(&text, " called ");
-		card_describe(&cards[r], &text);
+		sig_describe(&sigs[r], &text);
 	}
 }

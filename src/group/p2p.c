@@ -271,7 +271,7 @@ static bool own_wanted(const struct hk__p2p *p2p, struct hk__p2p_peer *peer, uin
 static enum hk_status recv_post(struct hk_request *request, struct hk__p2p_peer *peer, bool *moved)
 {
 	struct hk_group *group = request->group;
-	uint32_t tag = request->card.tag;
+	uint32_t tag = request->sig.tag;
 	enum hk_status status = side_open(group, peer->rank, true, LANE_CONTROL, &peer->says);
 
 	if (status != HK_OK)
@@ -297,14 +297,14 @@ static enum hk_status recv_take(struct hk_request *request, struct hk__p2p_peer 
 {
 	const struct hk_group *group = request->group;
 
-	if (peer->head.bytes != request->card.count)
+	if (peer->head.bytes != request->sig.count)
 		return hk__why(
 			&group->chans.net->why, HK_EIO,
 			"rank %u sent %llu bytes with tag %u where %llu were expected: do both "
 			"ends give the same count and type?",
 			hk__chans_rank(&group->chans, peer->rank),
 			(unsigned long long)peer->head.bytes, peer->head.tag,
-			(unsigned long long)request->card.count);
+			(unsigned long long)request->sig.count);
 	peer->headed = false;
 	peer->taken = true;
 	request->p2p.shared = true;
@@ -319,7 +319,7 @@ static enum hk_status recv_begin(struct hk_request *request, bool *moved)
 
 	if (!request->p2p.posted)
 		request->transfer.chan = hk__chans_find(&group->chans, false, request->peer,
-							request->card.tag, HK_NONE);
+							request->sig.tag, HK_NONE);
 	if (request->transfer.chan)
 		return HK_OK;
 	struct hk__p2p_peer *peer = peer_get(group, request->peer);
@@ -333,8 +333,8 @@ static enum hk_status recv_begin(struct hk_request *request, bool *moved)
 	status = peer_serve(group, peer, moved);
 	if (status != HK_OK)
 		return status;
-	return peer->headed && peer->head.tag == request->card.tag ? recv_take(request, peer)
-								   : HK_INPROGRESS;
+	return peer->headed && peer->head.tag == request->sig.tag ? recv_take(request, peer)
+								  : HK_INPROGRESS;
 }
 
 /* ---- who sends ---- */
@@ -344,7 +344,7 @@ static void send_match(struct hk_request *request, struct hk__p2p_peer *peer)
 {
 	struct hk_group *group = request->group;
 	struct hk__hash *ready = &group->p2p.ready;
-	uint32_t tag = request->card.tag;
+	uint32_t tag = request->sig.tag;
 	struct hk__hash_entry *entry = hk__hash_find(ready, peer->rank, tag);
 
 	if (!entry) {
@@ -361,7 +361,7 @@ static void send_match(struct hk_request *request, struct hk__p2p_peer *peer)
 /* Its message is the next one on the shared channel. */
 static enum hk_status send_head(struct hk_request *request, struct hk__p2p_peer *peer, bool *moved)
 {
-	struct p2p_head head = { .tag = request->card.tag, .bytes = request->card.count };
+	struct p2p_head head = { .tag = request->sig.tag, .bytes = request->sig.count };
 	enum hk_status status =
 		side_open(request->group, peer->rank, true, LANE_SHARED, &peer->out);
 	void *slot = NULL;
@@ -384,7 +384,7 @@ static enum hk_status send_begin(struct hk_request *request, bool *moved)
 	/* What has a channel, and no recv before that, needs no more. */
 	if (!group->p2p.ready.count && !request->p2p.matched)
 		request->transfer.chan = hk__chans_find(&group->chans, true, request->peer,
-							request->card.tag, HK_NONE);
+							request->sig.tag, HK_NONE);
 	if (request->transfer.chan)
 		return HK_OK;
 	struct hk__p2p_peer *peer = peer_get(group, request->peer);
@@ -413,7 +413,7 @@ enum hk_status hk__p2p_begin(struct hk_request *request, bool *moved)
 {
 	if (request->transfer.chan)
 		return HK_OK;
-	request->transfer.tag = request->card.tag;
+	request->transfer.tag = request->sig.tag;
 	return request->transfer.sends ? send_begin(request, moved) : recv_begin(request, moved);
 }
 

@@ -19,9 +19,9 @@ static void request_over(struct hk_request *request, enum hk_status status)
 {
 	static const uint64_t one = 1;
 
-	hk__mem_free(request->group->alloc, request->cards, request->group->n,
-		     sizeof(struct hk__card));
-	request->cards = NULL;
+	hk__mem_free(request->group->alloc, request->sigs, request->group->n,
+		     sizeof(struct hk__call_sig));
+	request->sigs = NULL;
 	if (request->transfers && request->transfer.trace)
 		hk__trace_transfer(request, status);
 	if (status == HK_OK)
@@ -76,15 +76,15 @@ static void request_describe(const struct hk_request *request, struct hk__text *
 	if (request->transfers) {
 		hk__text_add(text, "%s rank %u", request->transfer.sends ? "send to" : "recv from",
 			     request->peer);
-		if (request->card.tag)
-			hk__text_add(text, " with tag %u", request->card.tag);
+		if (request->sig.tag)
+			hk__text_add(text, " with tag %u", request->sig.tag);
 		return;
 	}
 	hk__text_add(text, "%s number %llu", hk_coll_name(request->coll),
-		     (unsigned long long)request->card.number);
+		     (unsigned long long)request->sig.number);
 	if (request->coll != HK_COLL_BARRIER)
-		hk__text_add(text, " (%llu x %s)", (unsigned long long)request->card.count,
-			     hk_type_name((enum hk_type)request->card.type));
+		hk__text_add(text, " (%llu x %s)", (unsigned long long)request->sig.count,
+			     hk_type_name((enum hk_type)request->sig.type));
 	const char *algo = request->program ? hk__program_algo(request->program) : NULL;
 	if (algo && request->stage == HK__STAGE_RUN)
 		hk__text_add(text, " by %s", algo);
@@ -173,7 +173,7 @@ static void stage_trace(const struct hk_request *request, const struct hk__call 
 {
 	struct hk__trace_begin begin = { .coll = request->coll,
 					 .stage = (enum hk_trace_stage)request->stage,
-					 .number = request->card.number,
+					 .number = request->sig.number,
 					 .program = request->program,
 					 .call = call };
 
@@ -210,12 +210,12 @@ static enum hk_status stage_begin(struct hk_request *request)
 					  .type = HK_TYPE_UINT64,
 					  .op = HK_REDOP_MIN };
 	} else {
-		request->cards = hk__mem_zalloc(group->alloc, group->n, sizeof(struct hk__card));
-		status = request->cards ? hk__group_bind_agree(group, request->stage, &program)
-					: HK_ENOMEM;
-		call = (struct hk__call){ .in = &request->card,
-					  .out = request->cards,
-					  .sizes = { sizeof(struct hk__card), NULL },
+		request->sigs = hk__mem_zalloc(group->alloc, group->n, sizeof(struct hk__call_sig));
+		status = request->sigs ? hk__group_bind_agree(group, request->stage, &program)
+				       : HK_ENOMEM;
+		call = (struct hk__call){ .in = &request->sig,
+					  .out = request->sigs,
+					  .sizes = { sizeof(struct hk__call_sig), NULL },
 					  .type = HK_TYPE_UINT8,
 					  .op = HK_REDOP_SUM };
 	}
@@ -461,7 +461,7 @@ enum hk_status hk__group_submit(struct hk_group *group, struct hk_request *reque
 		request->status = HK_INPROGRESS;
 		request_look_up(request);
 		if (!request->transfers)
-			request->card.number = ++group->number;
+			request->sig.number = ++group->number;
 		group_enqueue(group, request);
 		hk__record_call(request);
 	} else {

@@ -41,8 +41,7 @@ static enum hk_status request_status(struct hk_request *request)
 		group, status,
 		"%s rank %u with tag %u: this rank has no channel left: free groups "
 		"that are not used, or start fewer ranks on a host",
-		request->transfer.sends ? "send to" : "recv from", request->peer,
-		request->card.tag);
+		request->transfer.sends ? "send to" : "recv from", request->peer, request->sig.tag);
 }
 
 /* timeout_ns 0: until the deadline of the call, and then it has failed. */

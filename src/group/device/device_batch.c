@@ -117,7 +117,7 @@ static enum hk_status pairs_add_request(struct pairs *pairs, struct hk_group *gr
 	struct hk__pair_order order = { .sends = request->transfer.sends,
 					.kind = HK__PAIR_PLAIN,
 					.peer = request->peer,
-					.tag = request->card.tag,
+					.tag = request->sig.tag,
 					.at = (uint64_t)(uintptr_t)request->transfer.at,
 					.bytes = request->transfer.left };
 	bool added = request->transfers ? pairs_add(pairs, &order)

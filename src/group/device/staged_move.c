@@ -230,7 +230,7 @@ static enum hk_status note_read(struct hk__staged *call, struct hk_why *why)
 	struct hk__pipe *pipe = call->pipe;
 	const struct hk__ring_note *note = &pipe->ring->notes[pipe->messages % HK__RING_NOTES];
 	uint64_t bytes = note->bytes;
-	uint32_t tag = note->tag, expected = call->request.card.tag;
+	uint32_t tag = note->tag, expected = call->request.sig.tag;
 
 	if (bytes != call->bytes || tag != expected)
 		return hk__why(why, HK_EMISMATCH,
@@ -247,7 +247,7 @@ static void note_write(struct hk__staged *call)
 	struct hk__pipe *pipe = call->pipe;
 
 	pipe->ring->notes[pipe->messages % HK__RING_NOTES] =
-		(struct hk__ring_note){ call->bytes, call->request.card.tag };
+		(struct hk__ring_note){ call->bytes, call->request.sig.tag };
 	call->noted = true;
 	__atomic_store_n(&pipe->ring->posted, ++pipe->messages, __ATOMIC_RELEASE);
 }

@@ -38,7 +38,7 @@ static void now_fill_lanes(const struct hk_group *group, struct hk_record_now *n
 	struct hk__lane_stand stands[HK_RECORD_LANES];
 	const struct hk_request *request = group->head;
 
-	now->number = request ? request->card.number : 0;
+	now->number = request ? request->sig.number : 0;
 	if (!request || !request->program)
 		return;
 	now->stage = request->stage != HK__STAGE_RUN;
@@ -56,7 +56,7 @@ static void now_fill_moves(const struct hk_group *group, struct hk_record_now *n
 				.kind = request->transfer.sends ? HK_RECORD_SEND : HK_RECORD_RECV,
 				.peer = request->peer,
 				.peer_world = hk__chans_rank(&group->chans, request->peer),
-				.tag = request->card.tag,
+				.tag = request->sig.tag,
 				.left = request->transfer.left
 			};
 		now->nmoves++;

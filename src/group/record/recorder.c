@@ -325,13 +325,13 @@ static bool entry_is_collective(const struct hk_record_op *entry, const struct h
 				uint64_t counts)
 {
 	const struct hk__call *call = &request->call;
-	bool asked = request->card.algo[0];
+	bool asked = request->sig.algo[0];
 
 	return entry && entry->kind == HK_RECORD_COLL && entry->coll == request->coll &&
 	       entry->type == call->type && entry->op == call->op && entry->root == request->root &&
-	       entry->tag == request->card.tag && entry->count == request->card.count &&
+	       entry->tag == request->sig.tag && entry->count == request->sig.count &&
 	       entry->counts == counts && counts != 1 && entry->asked == asked &&
-	       (!asked || strcmp(entry->algo, request->card.algo) == 0);
+	       (!asked || strcmp(entry->algo, request->sig.algo) == 0);
 }
 
 static struct hk_record_op *entry_of_collective(struct hk_record_group *row,
@@ -347,13 +347,13 @@ static struct hk_record_op *entry_of_collective(struct hk_record_group *row,
 	entry->type = (uint8_t)request->call.type;
 	entry->op = (uint8_t)request->call.op;
 	entry->root = request->root;
-	entry->tag = request->card.tag;
-	entry->count = request->card.count;
+	entry->tag = request->sig.tag;
+	entry->count = request->sig.count;
 	entry->counts = counts;
 	entry->bytes = call_elements(request) * hk_type_size(request->call.type);
-	entry->asked = request->card.algo[0] != '\0';
+	entry->asked = request->sig.algo[0] != '\0';
 	if (entry->asked)
-		text_set(entry->algo, sizeof(entry->algo), request->card.algo);
+		text_set(entry->algo, sizeof(entry->algo), request->sig.algo);
 	entry_filled(row, entry);
 	return entry;
 }
@@ -365,11 +365,11 @@ static struct hk_record_op *entry_of_move(struct hk_record_group *row,
 	struct hk_record_op *entry = entry_newest(row);
 
 	if (entry && entry->kind == kind && entry->root == request->peer &&
-	    entry->tag == request->card.tag && entry->count == request->transfer.left)
+	    entry->tag == request->sig.tag && entry->count == request->transfer.left)
 		return entry;
 	entry = entry_open(row, kind);
 	entry->root = request->peer;
-	entry->tag = request->card.tag;
+	entry->tag = request->sig.tag;
 	entry->count = entry->bytes = request->transfer.left;
 	entry_filled(row, entry);
 	return entry;
@@ -382,7 +382,7 @@ static uint64_t request_called_ns(const struct hk_request *request, uint64_t byt
 {
 	if (request->deadline && request->deadline != UINT64_MAX)
 		return request->deadline - request->timeout_ns;
-	if (bytes >= TIMED_BYTES || request->card.number % HK__RECORD_CLOCK == 1)
+	if (bytes >= TIMED_BYTES || request->sig.number % HK__RECORD_CLOCK == 1)
 		return hk__now_ns();
 	return 0;
 }
@@ -403,7 +403,7 @@ void hk__record_call(const struct hk_request *request)
 	if (request->transfers)
 		number_set(&row->moves_called, row->moves_called + 1);
 	else
-		__atomic_store_n(&row->called, request->card.number, __ATOMIC_RELEASE);
+		__atomic_store_n(&row->called, request->sig.number, __ATOMIC_RELEASE);
 }
 
 /* The entry that an operation belongs to; NULL: it is not there any more. */
@@ -423,7 +423,7 @@ static struct hk_record_op *entry_find(struct hk_record_group *row, uint64_t num
 void hk__record_algo(const struct hk_request *request)
 {
 	struct hk_record_group *row = request->group->row;
-	struct hk_record_op *entry = row ? entry_find(row, request->card.number) : NULL;
+	struct hk_record_op *entry = row ? entry_find(row, request->sig.number) : NULL;
 
 	if (!entry || entry->algo[0])
 		return;
@@ -442,11 +442,11 @@ void hk__record_over(const struct hk_request *request)
 		number_set(&row->moves_done, row->moves_done + 1);
 		return;
 	}
-	__atomic_store_n(&row->done, request->card.number, __ATOMIC_RELEASE);
+	__atomic_store_n(&row->done, request->sig.number, __ATOMIC_RELEASE);
 	struct hk_record_op *entry = entry_newest(row);
 	/* Of several that wait in line only the last one's call is known. */
 	if (entry && entry->kind == HK_RECORD_COLL && entry->bytes >= TIMED_BYTES &&
-	    request->card.number == row->called) {
+	    request->sig.number == row->called) {
 		uint64_t now = hk__now_ns();
 
 		entry_end(entry, now);

@@ -195,7 +195,7 @@ void hk__trace_transfer(const struct hk_request *request, enum hk_status status)
 	record->end_ns = hk__now_ns();
 	record->start_ns = request->began ? request->began : record->end_ns;
 	record->is.op.coll = request->transfer.sends;
-	record->is.op.count = request->card.count;
+	record->is.op.count = request->sig.count;
 	record->is.op.peer = hk__chans_rank(&group->chans, request->peer);
 	record->is.op.status = status;
 	record->is.op.stage = HK_TRACE_RUN;
