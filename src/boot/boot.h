@@ -21,10 +21,10 @@
 
 /* What a rank says of itself to all others: which process it is in, and of GPUs. */
 enum {
-	HK__CARD_GPU = 1 << 0,		/* there may be one: a driver is loaded */
-	HK__CARD_STAGED = 1 << 1	/* HOCKET_GPU=staged */
+	HK__RANK_GPU = 1 << 0,		/* there may be one: a driver is loaded */
+	HK__RANK_STAGED = 1 << 1	/* HOCKET_GPU=staged */
 };
-struct hk__boot_card {
+struct hk__rank_info {
 	uint64_t process;		/* no two processes have the same */
 	uint32_t flags;
 };
@@ -45,7 +45,7 @@ struct hk__boot_spec {
 	bool share;			/* wants the memory of the host; all ranks the same */
 	size_t segment_bytes;		/* of each rank; all ranks the same */
 	bool encrypt;			/* data connections; all ranks the same */
-	struct hk__boot_card card;
+	struct hk__rank_info info;
 	uint64_t timeout_ns;		/* until all have come */
 	const struct hk_alloc *alloc;	/* NULL: the default one */
 	/* Of those who grow: */
@@ -64,7 +64,7 @@ static inline bool hk__boot_is_newcomer(const struct hk__boot_spec *spec)
 }
 
 /*
- * Fills all but share, segment_bytes and card from the options and, where they say
+ * Fills all but share, segment_bytes and info from the options and, where they say
  * nothing, from the environment: HOCKET_*, else torchrun's, Open MPI's, MPICH's,
  * Slurm's, else a plain RANK and its company, as in Kubernetes; else it is a
  * group of one; HOCKET_RANK=new, or rank HK_NONE, is a newcomer. Threads of this
@@ -120,7 +120,7 @@ struct hk__boot_peer {
 	uint32_t local;			/* its place among the ranks of its host */
 	struct sockaddr_storage addr;	/* where it takes connections */
 	socklen_t addr_len;		/* 0 in a group of one */
-	struct hk__boot_card card;
+	struct hk__rank_info info;
 };
 
 struct hk__boot {

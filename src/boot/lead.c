@@ -503,7 +503,7 @@ static enum hk_status hosts_number(struct lead *lead, struct hk__boot_peer *peer
 						   .local = (*count)++,
 						   .addr = hello->place.addr,
 						   .addr_len = hello->place.len,
-						   .card = hello->card };
+						   .info = hello->info };
 	}
 	status = HK_OK;
 done:

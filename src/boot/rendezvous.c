@@ -31,7 +31,7 @@ void hk__meet_hello(const struct hk__boot_spec *spec, struct hk__hello *hello_ou
 					 .segment_bytes = spec->share ? spec->segment_bytes : 0,
 					 .encrypt = spec->encrypt,
 					 .meeting = spec->meeting,
-					 .card = spec->card };
+					 .info = spec->info };
 	memcpy(hello_out->host, hash, HK__HOST_BYTES);
 }
 
@@ -115,7 +115,7 @@ static enum hk_status meet(const struct hk__boot_spec *spec, uint64_t deadline_n
 
 	if (spec->n == 1) {
 		hk__auth_nonce(run);
-		boot->peers[0].card = spec->card;
+		boot->peers[0].info = spec->info;
 	} else if (spec->rank == 0) {
 		status = hk__meet_lead(spec, deadline_ns, why, boot, run);
 	} else {

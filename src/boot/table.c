@@ -75,18 +75,18 @@ static bool place_read(const unsigned char **at, struct sockaddr_storage *addr, 
 	return (kind == 4 || kind == 6) && port != 0;
 }
 
-/* ---- cards ---- */
+/* ---- what a rank tells of itself ---- */
 
-static unsigned char *card_write(const struct hk__boot_card *card, unsigned char *at)
+static unsigned char *info_write(const struct hk__rank_info *info, unsigned char *at)
 {
-	return put(put(at, card->process, 8), card->flags, 4);
+	return put(put(at, info->process, 8), info->flags, 4);
 }
 
-static bool card_read(const unsigned char **at, struct hk__boot_card *card)
+static bool info_read(const unsigned char **at, struct hk__rank_info *info)
 {
-	card->process = get(at, 8);
-	card->flags = (uint32_t)get(at, 4);
-	return card->flags <= (HK__CARD_GPU | HK__CARD_STAGED);
+	info->process = get(at, 8);
+	info->flags = (uint32_t)get(at, 4);
+	return info->flags <= (HK__RANK_GPU | HK__RANK_STAGED);
 }
 
 /* ---- hello ---- */
@@ -102,7 +102,7 @@ void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__
 	memcpy(at, hello->host, HK__HOST_BYTES);
 	at = place_write(&hello->place, at + HK__HOST_BYTES);
 	at = put(at, hello->meeting, 8);
-	at = card_write(&hello->card, at);
+	at = info_write(&hello->info, at);
 	hk_assert(at == bytes_out + HK__HELLO_BYTES);
 }
 
@@ -122,7 +122,7 @@ bool hk__hello_read(const unsigned char bytes[HK__HELLO_BYTES], struct hk__hello
 	if (!place_read(&at, &hello.place.addr, &hello.place.len) || flags > 3)
 		return false;
 	hello.meeting = get(&at, 8);
-	if (!card_read(&at, &hello.card))
+	if (!info_read(&at, &hello.info))
 		return false;
 	*hello_out = hello;
 	return true;
@@ -177,7 +177,7 @@ void hk__table_write(const struct hk__table *table, unsigned char *bytes_out)
 		struct hk__place place = { peer->addr, peer->addr_len };
 
 		at = place_write(&place, put(at, peer->node, 4));
-		at = card_write(&peer->card, at);
+		at = info_write(&peer->info, at);
 	}
 }
 
@@ -198,7 +198,7 @@ bool hk__table_read(const unsigned char *bytes, size_t len, uint32_t *counts,
 
 		peer->node = (uint32_t)get(&at, 4);
 		if (peer->node > table->nnodes || !place_read(&at, &peer->addr, &peer->addr_len) ||
-		    !card_read(&at, &peer->card))
+		    !info_read(&at, &peer->info))
 			return false;
 		table->nnodes += peer->node == table->nnodes;
 		peer->local = counts[peer->node]++;

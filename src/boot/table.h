@@ -20,7 +20,7 @@ struct hk__hello {
 	unsigned char host[HK__HOST_BYTES];
 	struct hk__place place;	/* where it takes connections */
 	uint64_t meeting;	/* of those who grow; 0: of a start, or a newcomer */
-	struct hk__boot_card card;
+	struct hk__rank_info info;
 };
 
 #define HK__HELLO_BYTES 76u

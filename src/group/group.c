@@ -254,7 +254,7 @@ static enum hk_status world_found(const struct hk__charter *origin, struct hk_wh
 	boot_spec.segment_bytes = hk__world_segment_bytes();
 	boot_spec.encrypt = spec.encrypt;
 	hk__cuda_look();
-	hk__card_make(origin->env.gpu, &boot_spec.card);
+	hk__rank_info_make(origin->env.gpu, &boot_spec.info);
 	status = hk__boot_join(&boot_spec, why, &boot);
 	if (status != HK_OK) {
 		hk_fabric_free(spec.like);

@@ -513,7 +513,7 @@ static void staged_try(struct bed *bed)
 							 .count = 1003 } });
 }
 
-/* What comes of it is the same on all ranks, by the cards or by the first call. */
+/* What comes of it is the same on all ranks, by the rank infos or by the first call. */
 static void staged(const struct task *task, uint32_t process)
 {
 	bool off = task->env_of_0 && strstr(task->env_of_0, "off");

@@ -79,17 +79,17 @@ TEST(not_shared)
 }
 
 /* What each says of itself, all know. */
-TEST(cards)
+TEST(rank_infos)
 {
 	members_init(3);
 	for (uint32_t r = 0; r < 3; r++)
-		members[r].spec.card = (struct hk__boot_card){ ~UINT64_C(0) - r, r };
+		members[r].spec.info = (struct hk__rank_info){ ~UINT64_C(0) - r, r };
 	members_run(3);
 	members_check_ok(3);
 	for (uint32_t r = 0; r < 3; r++) {
 		for (uint32_t s = 0; s < 3; s++) {
-			CHECK_EQ(members[r].boot.peers[s].card.process, ~UINT64_C(0) - s);
-			CHECK_EQ(members[r].boot.peers[s].card.flags, s);
+			CHECK_EQ(members[r].boot.peers[s].info.process, ~UINT64_C(0) - s);
+			CHECK_EQ(members[r].boot.peers[s].info.flags, s);
 		}
 	}
 	members_leave(3);

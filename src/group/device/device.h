@@ -7,8 +7,8 @@
 #include "group/group.h"
 
 /* path.c: what this rank says of itself when it meets the others. */
-void hk__card_make(enum hk__gpu_use use, struct hk__boot_card *card_out);
-/* What the cards of a group's ranks allow; group->gpu_path is that, and later less. */
+void hk__rank_info_make(enum hk__gpu_use use, struct hk__rank_info *info_out);
+/* What the rank infos of a group allow; group->gpu_path is that, and later less. */
 enum hk__gpu_path hk__gpu_path_of(const struct hk_group *group);
 /*
  * DIRECT and STAGED are for ever; APART may become STAGED, on all ranks, in the first

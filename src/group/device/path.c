@@ -67,13 +67,13 @@ static bool process_reaches(void)
 	return can;
 }
 
-void hk__card_make(enum hk__gpu_use use, struct hk__boot_card *card_out)
+void hk__rank_info_make(enum hk__gpu_use use, struct hk__rank_info *info_out)
 {
-	*card_out = (struct hk__boot_card){ .process = process_number() };
+	*info_out = (struct hk__rank_info){ .process = process_number() };
 	if (use != HK__GPU_USE_OFF && process_has_gpu())
-		card_out->flags |= HK__CARD_GPU;
+		info_out->flags |= HK__RANK_GPU;
 	if (use == HK__GPU_USE_STAGED)
-		card_out->flags |= HK__CARD_STAGED;
+		info_out->flags |= HK__RANK_STAGED;
 }
 
 /* Of ranks that are not all threads of this process. */
@@ -87,9 +87,9 @@ static enum hk__gpu_path cards_path(const struct hk_group *group)
 		const struct hk__boot_peer *peer =
 			&world->boot.peers[hk__chans_rank(&group->chans, r)];
 
-		if (peer->card.flags != HK__CARD_GPU || peer->node != first->node)
+		if (peer->info.flags != HK__RANK_GPU || peer->node != first->node)
 			return HK__GPU_STAGED;
-		if (peer->card.process != first->card.process)
+		if (peer->info.process != first->info.process)
 			path = HK__GPU_APART;
 	}
 	return path;

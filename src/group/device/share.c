@@ -81,8 +81,8 @@ static void share_here(const struct hk_group *group, bool *here)
 	const struct hk__boot_peer *peers = group->world->boot.peers;
 
 	for (uint32_t r = 0; r < group->n; r++)
-		here[r] = !peers || peers[hk__chans_rank(&group->chans, r)].card.process ==
-					    peers[group->world->rank].card.process;
+		here[r] = !peers || peers[hk__chans_rank(&group->chans, r)].info.process ==
+					    peers[group->world->rank].info.process;
 }
 
 static enum hk_status share_make(struct hk_group *group, struct hk__gpu_share **share_out)

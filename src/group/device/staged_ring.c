@@ -21,8 +21,8 @@ static bool ranks_share(const struct hk_group *group, uint32_t from, uint32_t to
 
 	if (!world->shm || world->commons)
 		return world->shm;
-	return peers && peers[a].node == peers[b].node && (peers[a].card.flags & HK__CARD_GPU) &&
-	       (peers[b].card.flags & HK__CARD_GPU);
+	return peers && peers[a].node == peers[b].node && (peers[a].info.flags & HK__RANK_GPU) &&
+	       (peers[b].info.flags & HK__RANK_GPU);
 }
 
 #define RANK_BITS 24u
