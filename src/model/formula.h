@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* formula.h - the formulas on the algorithms' cards (struct hk_algo_info), evaluated. */
+/* formula.h - the algorithms' formulas (struct hk_algo_info), evaluated. */
 #ifndef HK_MODEL_FORMULA_H
 #define HK_MODEL_FORMULA_H
 

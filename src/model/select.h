@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.h - what an algorithm would cost by the formulas on its card, priced with
+ * select.h - what an algorithm would cost by its formulas, priced with
  * what a message and a byte cost inside a machine and across. An estimate: the
  * simulator (sim/choose.c) looks closer at those that come near the best.
  */

@@ -28,7 +28,7 @@ const struct hk_algo *hk__algo_at(uint32_t i)
 {
 	for (unsigned coll = 0; coll < HK_COLL_COUNT; coll++)
 		for (unsigned f = 0; f < FAMILIES; f++)
-			for (const struct hk_algo *algo = families[f]; algo->card.name; algo++)
+			for (const struct hk_algo *algo = families[f]; algo->info.name; algo++)
 				if (algo->coll == coll && i-- == 0)
 					return algo;
 	return NULL;

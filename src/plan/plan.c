@@ -135,8 +135,8 @@ static const struct hk_algo *plan_find_algo(enum hk_coll coll, const char *name)
 
 		if (algo->coll != coll)
 			continue;
-		if (!name || hk__name_equal(name, algo->card.name) ||
-		    (algo->card.alias && hk__name_equal(name, algo->card.alias)))
+		if (!name || hk__name_equal(name, algo->info.name) ||
+		    (algo->info.alias && hk__name_equal(name, algo->info.alias)))
 			return algo;
 	}
 	return NULL;
@@ -151,7 +151,7 @@ static enum hk_status plan_no_algo(enum hk_coll coll, const char *name, struct h
 	for (uint32_t i = 0; hk__algo_at(i); i++)
 		if (hk__algo_at(i)->coll == coll)
 			hk__text_add(&text, "%s%s", text.len ? ", " : "",
-				     hk__algo_at(i)->card.name);
+				     hk__algo_at(i)->info.name);
 	return hk__why(why, HK_EINVAL, "%s has no algorithm '%s'; it has %s", hk_coll_name(coll),
 		       name, names);
 }
@@ -171,7 +171,7 @@ static enum hk_status plan_check_nodes(const struct hk_algo *algo, uint32_t n,
 	if ((opts->nodes || opts->node_sizes) && !(algo->flags & HK_ALGO_NODES))
 		return hk__why(why, HK_EINVAL,
 			       "%s %s is flat and takes no nodes; its two-level form does",
-			       hk_coll_name(algo->coll), algo->card.name);
+			       hk_coll_name(algo->coll), algo->info.name);
 	if (opts->node_sizes) {
 		enum hk_status status = hk__nodes_check(n, opts->nodes, opts->node_sizes, why);
 
@@ -182,7 +182,7 @@ static enum hk_status plan_check_nodes(const struct hk_algo *algo, uint32_t n,
 			return hk__why(
 				why, HK_EINVAL,
 				"%s %s takes nodes of equal sizes; its leader form takes any",
-				hk_coll_name(algo->coll), algo->card.name);
+				hk_coll_name(algo->coll), algo->info.name);
 		return HK_OK;
 	}
 	if (opts->nodes && (opts->nodes > n || n % opts->nodes))
@@ -254,7 +254,7 @@ static enum hk_status plan_fill(struct hk_plan *plan, const struct hk_plan_opts 
 			       opts->msgs ? opts->nmsgs : plan->n);
 	if (algo->fits && !algo->fits(plan))
 		return hk__why(why, HK_ELIMIT, "%s %s: too many ranks in a node; take more nodes",
-			       hk_coll_name(plan->coll), algo->card.name);
+			       hk_coll_name(plan->coll), algo->info.name);
 	plan->parts = algo->parts ? algo->parts(plan) : 1;
 	plan->widest = algo->widest ? algo->widest(plan) : 1;
 	hk_assert(plan->widest > 0);
@@ -316,7 +316,7 @@ void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 {
 	struct hk_plan_info full = {
 		.coll = plan->coll,
-		.algo = plan->store ? plan->store->algo : plan->algo->card.name,
+		.algo = plan->store ? plan->store->algo : plan->algo->info.name,
 		.nranks = plan->n,
 		.root = plan->root,
 		.nodes = plan->nodes,
@@ -389,14 +389,14 @@ static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *
 {
 	struct hk_algo_info full = {
 		.coll = algo->coll,
-		.name = algo->card.name,
-		.alias = algo->card.alias,
-		.about = algo->card.about,
-		.steps = algo->card.steps,
-		.sent = algo->card.sent,
-		.reduced = algo->card.reduced,
-		.scratch = algo->card.scratch,
-		.limits = algo->card.limits,
+		.name = algo->info.name,
+		.alias = algo->info.alias,
+		.about = algo->info.about,
+		.steps = algo->info.steps,
+		.sent = algo->info.sent,
+		.reduced = algo->info.reduced,
+		.scratch = algo->info.scratch,
+		.limits = algo->info.limits,
 		.nodes = algo->flags & HK_ALGO_NODES,
 		.rooted = hk__coll_rooted(algo->coll),
 		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),

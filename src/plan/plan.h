@@ -39,7 +39,7 @@ struct hk_algo {
 	unsigned variant;	/* which of a family's algorithms; its own numbers */
 	struct {
 		const char *name, *alias, *about, *steps, *sent, *reduced, *scratch, *limits;
-	} card;			/* see struct hk_algo_info */
+	} info;			/* see struct hk_algo_info */
 	/* Parts of a vector; NULL: 1. */
 	uint32_t (*parts)(const struct hk_plan *plan);
 	/* Whether its slots can be numbered; NULL: always. */

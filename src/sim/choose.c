@@ -2,7 +2,7 @@
 /*
  * choose.c - all algorithms of a collective on a fabric: which is fastest.
  *
- * Formulas on the cards, with the fabric's constants, give each an estimate. Those
+ * The algorithms' formulas, with the fabric's constants, give each an estimate. Those
  * that come near the best are simulated; the others are too far off to win, and
  * their estimate is what is known of them.
  */

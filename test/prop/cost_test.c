@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost_test.c - the formulas on the algorithms' cards, evaluated, are what is
+ * cost_test.c - the algorithms' formulas, evaluated, are what is
  * counted on the plans.
  */
 #include "harness.h"
@@ -45,7 +45,7 @@ TEST(evaluator)
 	CHECK(isnan(hk__formula("(n", 2, 1)));
 }
 
-/* ---- the cards ---- */
+/* ---- the formulas ---- */
 
 struct tally {
 	struct naive *naive;
@@ -60,7 +60,7 @@ static const struct hk_algo_info *algo_of(const struct hk_plan_info *info)
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++)
 		if (algo.coll == info->coll && strcmp(algo.name, info->algo) == 0)
 			return &algo;
-	test_fail(__FILE__, __LINE__, "no card for %s", info->algo);
+	test_fail(__FILE__, __LINE__, "no formulas for %s", info->algo);
 }
 
 static void compare(struct tally *tally, const struct hk_plan *plan, const char *what,

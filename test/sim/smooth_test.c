@@ -32,7 +32,7 @@ static void check_grows(const struct hk_fabric *fabric, const struct hk_plan *pl
 		if (ns < most * (1 - NEAR))
 			test_fail(__FILE__, __LINE__,
 				  "%s: %.0f MiB take %.1f us, and %.0f MiB %.1f us",
-				  plan->algo->card.name, most_mib, most / 1e3, mib, ns / 1e3);
+				  plan->algo->info.name, most_mib, most / 1e3, mib, ns / 1e3);
 		if (ns > most) {
 			most = ns;
 			most_mib = mib;
@@ -89,7 +89,7 @@ static void check_directions(struct hk_fabric *fabric, const struct hk_plan *pla
 		if ((more > NEAR && less > NEAR) || (more < -NEAR && less < -NEAR))
 			test_fail(__FILE__, __LINE__,
 				  "%s, %s: a tenth more %+.2f %%, a tenth less %+.2f %%",
-				  plan->algo->card.name, constant.name, 100 * more, 100 * less);
+				  plan->algo->info.name, constant.name, 100 * more, 100 * less);
 	}
 }
 

@@ -225,7 +225,7 @@ TEST(names)
 }
 
 /* No two algorithms of a collective answer to one name, and none to nothing. */
-TEST(cards)
+TEST(algo_infos)
 {
 	struct hk_algo_info a = { .size = sizeof(a) }, b = { .size = sizeof(b) };
 

@@ -10,7 +10,7 @@
  * The header comment of each family gives its cost as
  *   steps (messages on the critical path) / V sent by the busiest rank /
  *   V reduced by the busiest rank
- * and the same formulas stand in the family's cards, where tests read them.
+ * and the same formulas stand in the family's rows, where tests read them.
  */
 #ifndef HK_PLAN_ALGO_ALGO_H
 #define HK_PLAN_ALGO_ALGO_H
@@ -266,7 +266,7 @@ uint32_t hk__exchange_stages(enum hk_coll coll, uint32_t n);
 struct stage hk__exchange_stage(enum hk_coll coll, uint32_t n, uint32_t me, uint32_t stage);
 
 /*
- * In the cards of butterflies over x = "n" or "N" members: 1 where some are left
+ * In the formulas of butterflies over x = "n" or "N" members: 1 where some are left
  * over; the messages that adds to the critical path of one sweep (the second
  * only where pairs meet all the way); and the blocks that doubling moves.
  */

@@ -118,7 +118,7 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 const struct hk_algo hk__algo_bruck[] = {
 	{ .coll = HK_COLL_ALLGATHER,
 	  .moves = HK_MOVES_SHIFT,
-	  .card = { "bruck", NULL, "all it has, to a rank twice as far each time", "clog2(n)",
+	  .info = { "bruck", NULL, "all it has, to a rank twice as far each time", "clog2(n)",
 		    "(n-1)/n", "0", "0", "any n; small blocks" },
 	  .widest = allgather_widest,
 	  .steps = allgather_steps,
@@ -126,12 +126,12 @@ const struct hk_algo hk__algo_bruck[] = {
 	{ .coll = HK_COLL_ALLTOALL,
 	  .moves = HK_MOVES_SHIFT,
 	  .flags = HK_ALGO_NOT_INPLACE,
-	  .card = { "bruck", NULL, "blocks hop by the bits of their distance", "clog2(n)",
+	  .info = { "bruck", NULL, "blocks hop by the bits of their distance", "clog2(n)",
 		    "popsum(n)/n", "0", "(n-1)/n",
 		    "any n; small blocks; v: every rank knows all counts" },
 	  .scratch = alltoall_scratch,
 	  .widest = alltoall_widest,
 	  .steps = alltoall_steps,
 	  .step = alltoall_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

@@ -20,7 +20,7 @@
  *            the bits that tell those classes apart, then the parity.
  *
  * Costs (steps / sent / reduced) for n = 2^k; left-over ranks add up to 2 steps,
- * V sent and V reduced (the cards say exactly):
+ * V sent and V reduced (the formulas say exactly):
  *   recursive doubling (allreduce)    log2 n   / log2 n    / log2 n
  *   halving-doubling, swing           2 log2 n / 2(n-1)/n  / (n-1)/n
  *   recursive halving (reducescatter) log2 n   / (n-1)/n   / (n-1)/n
@@ -525,7 +525,7 @@ static void all_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, u
 const struct hk_algo hk__algo_butterfly[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .moves = HK_MOVES_XOR,
-	  .card = { "recursive-doubling", NULL,
+	  .info = { "recursive-doubling", NULL,
 		    "whole vectors with a partner twice as far each time", "flog2(n) + " DETOUR,
 		    "flog2(n) + " LEFT, "flog2(n) + " LEFT, "0", "any n; small vectors" },
 	  .steps = recdbl_steps,
@@ -533,7 +533,7 @@ const struct hk_algo hk__algo_butterfly[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .moves = HK_MOVES_XOR,
 	  .variant = BUTTERFLY_NEAR,
-	  .card = { "halving-doubling", "rabenseifner",
+	  .info = { "halving-doubling", "rabenseifner",
 		    "recursive halving, then recursive doubling (Rabenseifner)",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; flat networks" },
@@ -544,7 +544,7 @@ const struct hk_algo hk__algo_butterfly[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .moves = HK_MOVES_SHIFT_EVEN,
 	  .variant = BUTTERFLY_SWING,
-	  .card = { "swing", NULL, "halving-doubling with near partners on a ring or torus",
+	  .info = { "swing", NULL, "halving-doubling with near partners on a ring or torus",
 		    "2*flog2(n) + 2*" LEFT, "2*(pow2(n)-1)/pow2(n) + " LEFT,
 		    "(pow2(n)-1)/pow2(n) + " LEFT, "0", "any n; torus and ring links" },
 	  .parts = butterfly_parts,
@@ -553,7 +553,7 @@ const struct hk_algo hk__algo_butterfly[] = {
 	  .step = halving_step },
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .moves = HK_MOVES_XOR,
-	  .card = { "recursive-halving", "halving", "halves with a partner half as far each time",
+	  .info = { "recursive-halving", "halving", "halves with a partner half as far each time",
 		    "flog2(n) + " DETOUR, LEFT " ? 1 : (n-1)/n", "(" DOUBLED " + " LEFT "*n)/n",
 		    LEFT " ? 1 : n > 2 ? 1/2 : 0", "any n" },
 	  .scratch = reducescatter_scratch,
@@ -562,10 +562,10 @@ const struct hk_algo hk__algo_butterfly[] = {
 	  .step = all_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .moves = HK_MOVES_XOR,
-	  .card = { "recursive-doubling", NULL, "all it has, with a partner twice as far each time",
+	  .info = { "recursive-doubling", NULL, "all it has, with a partner twice as far each time",
 		    "flog2(n) + " DETOUR, "(" DOUBLED " + " LEFT "*(n-1))/n", "0", "0", "any n" },
 	  .widest = all_widest,
 	  .steps = all_steps,
 	  .step = all_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

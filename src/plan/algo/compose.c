@@ -139,7 +139,7 @@ static void reduce_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane
 
 const struct hk_algo hk__algo_compose[] = {
 	{ .coll = HK_COLL_BROADCAST,
-	  .card = { "scatter-allgather", "van-de-geijn", "binomial scatter, then ring allgather",
+	  .info = { "scatter-allgather", "van-de-geijn", "binomial scatter, then ring allgather",
 		    "n-1", "2*(n-1)/n", "0", "0", "any n; large vectors" },
 	  .parts = compose_parts,
 	  .widest = compose_widest,
@@ -147,7 +147,7 @@ const struct hk_algo hk__algo_compose[] = {
 	  .step = broadcast_step },
 	{ .coll = HK_COLL_REDUCE,
 	  .slots = RING_SLOTS,
-	  .card = { "reducescatter-gather", "rabenseifner",
+	  .info = { "reducescatter-gather", "rabenseifner",
 		    "ring reduce-scatter, then binomial gather", "flog2(n) + n-1",
 		    "(n-1 + max(n - pow2(n-1), pow2(n-1)/2))/n", "(n-1)/n",
 		    "max(n - pow2(n-1), pow2(n-1)/2)/n", "any n; large vectors" },
@@ -156,5 +156,5 @@ const struct hk_algo hk__algo_compose[] = {
 	  .scratch = reduce_scratch,
 	  .steps = reduce_steps,
 	  .step = reduce_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

@@ -107,10 +107,10 @@ static uint32_t dbtree_parts(const struct hk_plan *plan)
 const struct hk_algo hk__algo_dbtree[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .nlanes = 4,
-	  .card = { "double-tree", "double-binary-tree", "two binary trees, half the vector each",
+	  .info = { "double-tree", "double-binary-tree", "two binary trees, half the vector each",
 		    "2*clog2(n)", "min(n, 4)/2", "n > 2 ? 1 : 1/2", "0", "any n; many nodes" },
 	  .parts = dbtree_parts,
 	  .steps = allreduce_steps,
 	  .step = allreduce_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

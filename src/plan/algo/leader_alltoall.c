@@ -123,7 +123,7 @@ static void alltoall_step(const struct hk_plan *plan, uint32_t rank, uint32_t la
 const struct hk_algo hk__algo_leader_alltoall[] = {
 	{ .coll = HK_COLL_ALLTOALL,
 	  .flags = HK_ALGO_NODES | HK_ALGO_UNEVEN | HK_ALGO_NOT_INPLACE,
-	  .card = { "leader", NULL, "through one rank of each node, a message from node to node",
+	  .info = { "leader", NULL, "through one rank of each node, a message from node to node",
 		    "2*(g > 1) + (N > 1)", "g-1 + g*(N-1)/N", "0", "g > 1 ? 2*g : 0",
 		    LEADER_LIMITS "; small blocks; v: leaders know all counts" },
 	  .fits = alltoall_fits,
@@ -131,5 +131,5 @@ const struct hk_algo hk__algo_leader_alltoall[] = {
 	  .widest = alltoall_widest,
 	  .steps = alltoall_steps,
 	  .step = alltoall_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

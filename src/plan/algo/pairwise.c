@@ -36,9 +36,9 @@ const struct hk_algo hk__algo_pairwise[] = {
 	{ .coll = HK_COLL_ALLTOALL,
 	  .moves = HK_MOVES_SHIFT,
 	  .flags = HK_ALGO_NOT_INPLACE,
-	  .card = { "pairwise", NULL, "n-1 rounds, one partner each way at a time", "n-1",
+	  .info = { "pairwise", NULL, "n-1 rounds, one partner each way at a time", "n-1",
 		    "(n-1)/n", "0", "0", "any n; large blocks" },
 	  .steps = alltoall_steps,
 	  .step = alltoall_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

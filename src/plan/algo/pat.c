@@ -126,7 +126,7 @@ static void reducescatter_step(const struct hk_plan *plan, uint32_t rank, uint32
 const struct hk_algo hk__algo_pat[] = {
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .moves = HK_MOVES_SHIFT,
-	  .card = { "pat", NULL, "parallel aggregated trees, the nearest partner first", "clog2(n)",
+	  .info = { "pat", NULL, "parallel aggregated trees, the nearest partner first", "clog2(n)",
 		    "(n-1)/n", "(n-1)/n", "n > 2 ? ceil(n/2)/n : 0",
 		    "any n; small blocks at scale" },
 	  .scratch = reducescatter_scratch,
@@ -135,10 +135,10 @@ const struct hk_algo hk__algo_pat[] = {
 	  .step = reducescatter_step },
 	{ .coll = HK_COLL_ALLGATHER,
 	  .moves = HK_MOVES_SHIFT,
-	  .card = { "pat", NULL, "parallel aggregated trees, the farthest partner first",
+	  .info = { "pat", NULL, "parallel aggregated trees, the farthest partner first",
 		    "clog2(n)", "(n-1)/n", "0", "0", "any n; small blocks at scale" },
 	  .widest = pat_widest,
 	  .steps = allgather_steps,
 	  .step = allgather_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

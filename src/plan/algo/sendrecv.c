@@ -156,9 +156,9 @@ const struct hk_algo hk__algo_sendrecv[] = {
 	  .moves = HK_MOVES_BATCH,
 	  .flags = HK_ALGO_NOT_INPLACE,
 	  .nlanes = 2,
-	  .card = { "direct", NULL, "each message straight to its receiver", "1", "1", "0", "0",
+	  .info = { "direct", NULL, "each message straight to its receiver", "1", "1", "0", "0",
 		    "any n; cost for one message a rank" },
 	  .steps = batch_steps,
 	  .step = batch_step },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };

@@ -18,7 +18,7 @@
  * do the same, seen from where they stand, and sums need no place but their own.
  *
  * Costs (steps / sent / reduced), g > 1, N = 2^k; nodes left over add up to
- * 2 steps, and V/g sent and reduced (the cards say exactly):
+ * 2 steps, and V/g sent and reduced (the formulas say exactly):
  *   allreduce      2 + 2 log2 N / 2(g-1)/g + 2(N-1)/n / (g-1)/g + (N-1)/n
  *   reducescatter  1 + log2 N   / (g-1)/g + (N-1)/n   / (g-1)/g + (N-1)/n
  *   allgather      1 + log2 N   / (N-1)/n + (g-1)/g   / 0
@@ -226,7 +226,7 @@ const struct hk_algo hk__algo_twolevel_halving[] = {
 	{ .coll = HK_COLL_ALLREDUCE,
 	  .moves = HK_MOVES_NODES_XOR_TURN,
 	  .flags = HK_ALGO_NODES,
-	  .card = { "two-level-halving", NULL, "direct in the node, halving-doubling on each rail",
+	  .info = { "two-level-halving", NULL, "direct in the node, halving-doubling on each rail",
 		    "2*(g > 1) + 2*flog2(N) + 2*" LEFT,
 		    "2*(g-1)/g + (2*(pow2(N)-1)/pow2(N) + " LEFT ")/g",
 		    "(g-1)/g + ((pow2(N)-1)/pow2(N) + " LEFT ")/g", "0", LIMITS },
@@ -238,7 +238,7 @@ const struct hk_algo hk__algo_twolevel_halving[] = {
 	{ .coll = HK_COLL_REDUCESCATTER,
 	  .moves = HK_MOVES_NODES_XOR_TURN,
 	  .flags = HK_ALGO_NODES,
-	  .card = { "two-level-halving", NULL, "direct in the node, then halving on each rail",
+	  .info = { "two-level-halving", NULL, "direct in the node, then halving on each rail",
 		    "(g > 1) + flog2(N) + " DETOUR, "(g-1)/g + (N-1 + " LEFT ")/n",
 		    "(g-1)/g + (" DOUBLED " + " LEFT "*N)/n", "N > 1 ? 1/g : 0", LIMITS },
 	  .lanes = lanes,
@@ -249,12 +249,12 @@ const struct hk_algo hk__algo_twolevel_halving[] = {
 	{ .coll = HK_COLL_ALLGATHER,
 	  .moves = HK_MOVES_NODES_XOR_TURN,
 	  .flags = HK_ALGO_NODES,
-	  .card = { "two-level-doubling", NULL, "doubling on each rail, then direct in the node",
+	  .info = { "two-level-doubling", NULL, "doubling on each rail, then direct in the node",
 		    "(g > 1) + flog2(N) + " DETOUR, "(" DOUBLED " + " LEFT "*(N-1))/n + (g-1)/g",
 		    "0", "0", LIMITS },
 	  .lanes = lanes,
 	  .widest = widest,
 	  .steps = steps,
 	  .step = step_of },
-	{ .card = { .name = NULL } },
+	{ .info = { .name = NULL } },
 };
