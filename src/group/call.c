@@ -6,7 +6,7 @@
 
 #include "gpu/cuda.h"
 
-static enum hk_status collective(struct hk_group *group, const struct hk__ask *ask,
+static enum hk_status collective(struct hk_group *group, const struct hk__call_args *args,
 				 const struct hk_opts *given)
 {
 	struct hk_request request = { 0 };
@@ -20,18 +20,18 @@ static enum hk_status collective(struct hk_group *group, const struct hk__ask *a
 		return status;
 	}
 	bool on_device = atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) &&
-			 (hk__opts_stream(given) || hk__group_on_device(ask->in, ask->out));
-	if (!on_device && !given && hk__fast_ready(group, ask))
-		return hk__fast_start(group, ask);
+			 (hk__opts_stream(given) || hk__group_on_device(args->in, args->out));
+	if (!on_device && !given && hk__fast_ready(group, args))
+		return hk__fast_start(group, args);
 	status = hk__opts_read(group, given, &opts);
 	if (status == HK_OK)
-		status = hk__request_fill(&request, group, ask, &opts);
+		status = hk__request_fill(&request, group, args, &opts);
 	if (status == HK_OK && on_device)
 		return hk__group_device_call(group, &request, &opts);
 	if (status == HK_OK)
 		status = hk__request_go(group, &request, &opts);
 	if (status == HK_OK && !given && !group->world->threaded && !group->batching)
-		hk__fast_remember(group, ask, &request);
+		hk__fast_remember(group, args, &request);
 	return status;
 }
 
@@ -41,12 +41,12 @@ enum hk_status hk_allreduce(struct hk_group *group, const void *in, void *out, u
 			    enum hk_type type, enum hk_redop op, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_ALLREDUCE,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type,
-					     .op = op },
+			  &(struct hk__call_args){ .coll = HK_COLL_ALLREDUCE,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type,
+						   .op = op },
 			  opts);
 }
 
@@ -55,13 +55,13 @@ enum hk_status hk_reduce(struct hk_group *group, const void *in, void *out, uint
 			 const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_REDUCE,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type,
-					     .op = op,
-					     .root = root },
+			  &(struct hk__call_args){ .coll = HK_COLL_REDUCE,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type,
+						   .op = op,
+						   .root = root },
 			  opts);
 }
 
@@ -69,12 +69,12 @@ enum hk_status hk_broadcast(struct hk_group *group, const void *in, void *out, u
 			    enum hk_type type, uint32_t root, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_BROADCAST,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type,
-					     .root = root },
+			  &(struct hk__call_args){ .coll = HK_COLL_BROADCAST,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type,
+						   .root = root },
 			  opts);
 }
 
@@ -82,11 +82,11 @@ enum hk_status hk_allgather(struct hk_group *group, const void *in, void *out, u
 			    enum hk_type type, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_ALLGATHER,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type },
+			  &(struct hk__call_args){ .coll = HK_COLL_ALLGATHER,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type },
 			  opts);
 }
 
@@ -94,12 +94,12 @@ enum hk_status hk_gather(struct hk_group *group, const void *in, void *out, uint
 			 enum hk_type type, uint32_t root, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_GATHER,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type,
-					     .root = root },
+			  &(struct hk__call_args){ .coll = HK_COLL_GATHER,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type,
+						   .root = root },
 			  opts);
 }
 
@@ -107,12 +107,12 @@ enum hk_status hk_reducescatter(struct hk_group *group, const void *in, void *ou
 				enum hk_type type, enum hk_redop op, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_REDUCESCATTER,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type,
-					     .op = op },
+			  &(struct hk__call_args){ .coll = HK_COLL_REDUCESCATTER,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type,
+						   .op = op },
 			  opts);
 }
 
@@ -120,12 +120,12 @@ enum hk_status hk_scatter(struct hk_group *group, const void *in, void *out, uin
 			  enum hk_type type, uint32_t root, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_SCATTER,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type,
-					     .root = root },
+			  &(struct hk__call_args){ .coll = HK_COLL_SCATTER,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type,
+						   .root = root },
 			  opts);
 }
 
@@ -133,41 +133,41 @@ enum hk_status hk_alltoall(struct hk_group *group, const void *in, void *out, ui
 			   enum hk_type type, const struct hk_opts *opts)
 {
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_ALLTOALL,
-					     .in = in,
-					     .out = out,
-					     .count = count,
-					     .type = type },
+			  &(struct hk__call_args){ .coll = HK_COLL_ALLTOALL,
+						   .in = in,
+						   .out = out,
+						   .count = count,
+						   .type = type },
 			  opts);
 }
 
 enum hk_status hk_barrier(struct hk_group *group, const struct hk_opts *opts)
 {
-	return collective(group, &(struct hk__ask){ .coll = HK_COLL_BARRIER }, opts);
+	return collective(group, &(struct hk__call_args){ .coll = HK_COLL_BARRIER }, opts);
 }
 
 /* ---- with counts ---- */
 
-static enum hk_status collective_v(struct hk_group *group, const struct hk__ask *ask,
+static enum hk_status collective_v(struct hk_group *group, const struct hk__call_args *args,
 				   const struct hk_opts *opts)
 {
 	if (!group)
 		return HK_EINVAL;
-	if (!ask->counts)
+	if (!args->counts)
 		return hk__group_refuse(group, HK_EINVAL, "%sv: `counts` is NULL",
-					hk_coll_name(ask->coll));
-	return collective(group, ask, opts);
+					hk_coll_name(args->coll));
+	return collective(group, args, opts);
 }
 
 enum hk_status hk_allgatherv(struct hk_group *group, const void *in, void *out,
 			     const uint64_t *counts, enum hk_type type, const struct hk_opts *opts)
 {
 	return collective_v(group,
-			    &(struct hk__ask){ .coll = HK_COLL_ALLGATHER,
-					       .in = in,
-					       .out = out,
-					       .counts = counts,
-					       .type = type },
+			    &(struct hk__call_args){ .coll = HK_COLL_ALLGATHER,
+						     .in = in,
+						     .out = out,
+						     .counts = counts,
+						     .type = type },
 			    opts);
 }
 
@@ -175,12 +175,12 @@ enum hk_status hk_gatherv(struct hk_group *group, const void *in, void *out, con
 			  enum hk_type type, uint32_t root, const struct hk_opts *opts)
 {
 	return collective_v(group,
-			    &(struct hk__ask){ .coll = HK_COLL_GATHER,
-					       .in = in,
-					       .out = out,
-					       .counts = counts,
-					       .type = type,
-					       .root = root },
+			    &(struct hk__call_args){ .coll = HK_COLL_GATHER,
+						     .in = in,
+						     .out = out,
+						     .counts = counts,
+						     .type = type,
+						     .root = root },
 			    opts);
 }
 
@@ -189,12 +189,12 @@ enum hk_status hk_reducescatterv(struct hk_group *group, const void *in, void *o
 				 const struct hk_opts *opts)
 {
 	return collective_v(group,
-			    &(struct hk__ask){ .coll = HK_COLL_REDUCESCATTER,
-					       .in = in,
-					       .out = out,
-					       .counts = counts,
-					       .type = type,
-					       .op = op },
+			    &(struct hk__call_args){ .coll = HK_COLL_REDUCESCATTER,
+						     .in = in,
+						     .out = out,
+						     .counts = counts,
+						     .type = type,
+						     .op = op },
 			    opts);
 }
 
@@ -203,12 +203,12 @@ enum hk_status hk_scatterv(struct hk_group *group, const void *in, void *out,
 			   const struct hk_opts *opts)
 {
 	return collective_v(group,
-			    &(struct hk__ask){ .coll = HK_COLL_SCATTER,
-					       .in = in,
-					       .out = out,
-					       .counts = counts,
-					       .type = type,
-					       .root = root },
+			    &(struct hk__call_args){ .coll = HK_COLL_SCATTER,
+						     .in = in,
+						     .out = out,
+						     .counts = counts,
+						     .type = type,
+						     .root = root },
 			    opts);
 }
 
@@ -221,12 +221,12 @@ enum hk_status hk_alltoallv(struct hk_group *group, const void *in, const uint64
 	if (!in_counts || !out_counts)
 		return hk__group_refuse(group, HK_EINVAL, "alltoallv: counts are NULL");
 	return collective(group,
-			  &(struct hk__ask){ .coll = HK_COLL_ALLTOALL,
-					     .in = in,
-					     .out = out,
-					     .type = type,
-					     .in_counts = in_counts,
-					     .out_counts = out_counts },
+			  &(struct hk__call_args){ .coll = HK_COLL_ALLTOALL,
+						   .in = in,
+						   .out = out,
+						   .type = type,
+						   .in_counts = in_counts,
+						   .out_counts = out_counts },
 			  opts);
 }
 

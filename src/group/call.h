@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.h - what entry points, checks and the fast path share: a call as it was asked for. */
+/* call.h - what entry points, checks and the fast path share: the arguments of a call. */
 #ifndef HK_GROUP_CALL_H
 #define HK_GROUP_CALL_H
 
 #include "group/group.h"
 
-struct hk__ask {
+struct hk__call_args {
 	enum hk_coll coll;
 	const void *in;
 	void *out;
@@ -18,11 +18,11 @@ struct hk__ask {
 	const uint64_t *out_counts;
 };
 
-/* ---- ask.c ---- */
+/* ---- args.c ---- */
 
 /* Elements of in and out of this rank. */
-void hk__ask_lengths(const struct hk_group *group, const struct hk__ask *ask, uint64_t *in_out,
-		     uint64_t *out_out);
+void hk__args_lengths(const struct hk_group *group, const struct hk__call_args *args,
+		      uint64_t *in_out, uint64_t *out_out);
 /* The options, whatever version of them the caller knows. */
 enum hk_status hk__opts_read(struct hk_group *group, const struct hk_opts *opts,
 			     struct hk_opts *opts_out);
@@ -31,7 +31,7 @@ bool hk__opts_stream(const struct hk_opts *opts);
 void hk__request_init(struct hk_request *request, struct hk_group *group,
 		      const struct hk_opts *opts);
 enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *group,
-				const struct hk__ask *ask, const struct hk_opts *opts);
+				const struct hk__call_args *args, const struct hk_opts *opts);
 /* Submits it, and waits for its end unless the caller keeps it or a batch is open. */
 enum hk_status hk__request_go(struct hk_group *group, struct hk_request *request,
 			      const struct hk_opts *opts);
@@ -39,10 +39,10 @@ enum hk_status hk__request_go(struct hk_group *group, struct hk_request *request
 /* ---- fast.c ---- */
 
 /* Whether the fast path takes a call without options. */
-bool hk__fast_ready(struct hk_group *group, const struct hk__ask *ask);
-enum hk_status hk__fast_start(struct hk_group *group, const struct hk__ask *ask);
+bool hk__fast_ready(struct hk_group *group, const struct hk__call_args *args);
+enum hk_status hk__fast_start(struct hk_group *group, const struct hk__call_args *args);
 /* So that the next call like this one takes it. */
-void hk__fast_remember(struct hk_group *group, const struct hk__ask *ask,
+void hk__fast_remember(struct hk_group *group, const struct hk__call_args *args,
 		       const struct hk_request *request);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.c - from call to request: what cannot be meant is refused before anything
+ * args.c - from call to request: invalid arguments are refused before anything
  * is begun, and the rest becomes a request.
  */
 #include "group/call.h"
@@ -13,41 +13,41 @@
 /* ---- refusals ---- */
 
 /* Elements of in and out of this rank. */
-void hk__ask_lengths(const struct hk_group *group, const struct hk__ask *ask, uint64_t *in_out,
-		     uint64_t *out_out)
+void hk__args_lengths(const struct hk_group *group, const struct hk__call_args *args,
+		      uint64_t *in_out, uint64_t *out_out)
 {
-	struct hk__coll_lengths call = { .coll = ask->coll,
+	struct hk__coll_lengths call = { .coll = args->coll,
 					 .rank = group->rank,
 					 .n = group->n,
-					 .root = ask->root,
-					 .sizes = { ask->count, ask->counts },
-					 .in_counts = ask->in_counts,
-					 .out_counts = ask->out_counts };
+					 .root = args->root,
+					 .sizes = { args->count, args->counts },
+					 .in_counts = args->in_counts,
+					 .out_counts = args->out_counts };
 
 	hk__coll_lengths(&call, in_out, out_out);
 }
 
 /* Where one buffer lies in the other if they share memory, in elements. */
-static uint64_t ask_offset(const struct hk_group *group, const struct hk__ask *ask)
+static uint64_t args_offset(const struct hk_group *group, const struct hk__call_args *args)
 {
 	uint64_t before = 0;
 
-	if (hk__coll_vector(ask->coll))
+	if (hk__coll_vector(args->coll))
 		return 0;
 	for (uint32_t r = 0; r < group->rank; r++)
-		before += ask->counts ? ask->counts[r] : ask->count;
+		before += args->counts ? args->counts[r] : args->count;
 	return before;
 }
 
-static enum hk_status ask_check_buffers(struct hk_group *group, const struct hk__ask *ask,
-					bool *inplace_out)
+static enum hk_status args_check_buffers(struct hk_group *group, const struct hk__call_args *args,
+					 bool *inplace_out)
 {
 	uint64_t in_len, out_len;
-	size_t size = hk_type_size(ask->type);
-	uintptr_t in = (uintptr_t)ask->in, out = (uintptr_t)ask->out;
-	const char *name = hk_coll_name(ask->coll);
+	size_t size = hk_type_size(args->type);
+	uintptr_t in = (uintptr_t)args->in, out = (uintptr_t)args->out;
+	const char *name = hk_coll_name(args->coll);
 
-	hk__ask_lengths(group, ask, &in_len, &out_len);
+	hk__args_lengths(group, args, &in_len, &out_len);
 	*inplace_out = false;
 	if (in_len > UINT64_MAX / 16 || out_len > UINT64_MAX / 16)
 		return hk__group_refuse(group, HK_ELIMIT, "%s: more elements than memory can hold",
@@ -57,11 +57,11 @@ static enum hk_status ask_check_buffers(struct hk_group *group, const struct hk_
 					in_len && !in ? "in" : "out");
 	if (!in_len || !out_len || in >= out + out_len * size || out >= in + in_len * size)
 		return HK_OK;
-	uintptr_t offset = ask_offset(group, ask) * size;
-	bool inside = ask->coll == HK_COLL_REDUCESCATTER || ask->coll == HK_COLL_SCATTER
+	uintptr_t offset = args_offset(group, args) * size;
+	bool inside = args->coll == HK_COLL_REDUCESCATTER || args->coll == HK_COLL_SCATTER
 			      ? out == in + offset
 			      : in == out + offset;
-	if (!hk__coll_inplace(ask->coll))
+	if (!hk__coll_inplace(args->coll))
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s: has no in-place form, but the "
 					"buffers overlap",
@@ -75,19 +75,19 @@ static enum hk_status ask_check_buffers(struct hk_group *group, const struct hk_
 	return HK_OK;
 }
 
-static enum hk_status ask_check(struct hk_group *group, const struct hk__ask *ask)
+static enum hk_status args_check(struct hk_group *group, const struct hk__call_args *args)
 {
-	const char *name = hk_coll_name(ask->coll);
+	const char *name = hk_coll_name(args->coll);
 
-	if (!hk_type_size(ask->type))
+	if (!hk_type_size(args->type))
 		return hk__group_refuse(group, HK_EINVAL, "%s: unknown type %d", name,
-					(int)ask->type);
-	if (!hk_redop_valid(ask->type, ask->op))
+					(int)args->type);
+	if (!hk_redop_valid(args->type, args->op))
 		return hk__group_refuse(group, HK_EINVAL, "%s: %s has no operation %s", name,
-					hk_type_name(ask->type), hk_redop_name(ask->op));
-	if (ask->root >= group->n)
+					hk_type_name(args->type), hk_redop_name(args->op));
+	if (args->root >= group->n)
 		return hk__group_refuse(group, HK_EINVAL, "%s: root %u of %u ranks", name,
-					ask->root, group->n);
+					args->root, group->n);
 	return HK_OK;
 }
 
@@ -151,7 +151,7 @@ static enum hk_status request_take_plan(struct hk_group *group, struct hk_reques
 	return hk__group_prove(group, plan);
 }
 
-/* The algorithm of that name; what was ask for last is not looked for again. */
+/* The algorithm of that name; the name that was given last is remembered. */
 static enum hk_status algo_named(struct hk_group *group, const struct hk_request *request,
 				 const char *name, const char **algo_out)
 {
@@ -203,35 +203,35 @@ void hk__request_init(struct hk_request *request, struct hk_group *group,
 }
 
 enum hk_status hk__request_fill(struct hk_request *request, struct hk_group *group,
-				const struct hk__ask *ask, const struct hk_opts *opts)
+				const struct hk__call_args *args, const struct hk_opts *opts)
 {
-	enum hk_status status = ask_check(group, ask);
+	enum hk_status status = args_check(group, args);
 
 	hk__request_init(request, group, opts);
-	request->coll = ask->coll;
-	request->root = ask->root;
-	request->call = (struct hk__call){ .in = ask->in,
-					   .out = ask->out,
-					   .sizes = { ask->count, ask->counts },
-					   .type = ask->type,
-					   .op = ask->op,
+	request->coll = args->coll;
+	request->root = args->root;
+	request->call = (struct hk__call){ .in = args->in,
+					   .out = args->out,
+					   .sizes = { args->count, args->counts },
+					   .type = args->type,
+					   .op = args->op,
 					   .factor = opts->factor,
-					   .in_counts = ask->in_counts,
-					   .out_counts = ask->out_counts };
-	if (ask->in_counts && group->n == 1)
-		request->call.sizes.count = ask->in_counts[0]; /* nobody to learn it from */
-	request->sig.coll = ask->coll;
-	request->sig.count = ask->in_counts ? 0 : ask->count;
-	request->sig.type = ask->type;
-	request->sig.op = ask->op;
-	request->sig.root = ask->root;
+					   .in_counts = args->in_counts,
+					   .out_counts = args->out_counts };
+	if (args->in_counts && group->n == 1)
+		request->call.sizes.count = args->in_counts[0]; /* nobody to learn it from */
+	request->sig.coll = args->coll;
+	request->sig.count = args->in_counts ? 0 : args->count;
+	request->sig.type = args->type;
+	request->sig.op = args->op;
+	request->sig.root = args->root;
 	if (status == HK_OK)
-		status = ask_check_buffers(group, ask, &request->inplace);
-	if (status == HK_OK && ask->op == HK_REDOP_PREMULSUM && !opts->factor)
+		status = args_check_buffers(group, args, &request->inplace);
+	if (status == HK_OK && args->op == HK_REDOP_PREMULSUM && !opts->factor)
 		status = hk__group_refuse(group, HK_EINVAL,
 					  "%s: premulsum needs options with a "
 					  "factor",
-					  hk_coll_name(ask->coll));
+					  hk_coll_name(args->coll));
 	if (status == HK_OK && (opts->algo || opts->plan))
 		status = request_take_algo(group, request, opts);
 	request->stage = hk__stage_wanted(request) ? HK__STAGE_AGREE : HK__STAGE_RUN;
