@@ -32,15 +32,15 @@ bool hk_fabric_name_get(uint32_t i, struct hk_fabric_name *name_out)
 /* ---- what follows the name ---- */
 
 /* "8x8x8", up to ndims numbers. */
-static bool size_parse(const char *text, struct hk__ask *ask)
+static bool size_parse(const char *text, struct hk__system_args *args)
 {
-	while (ask->ndims < HK__DIMS_MAX && isdigit((unsigned char)*text)) {
+	while (args->ndims < HK__DIMS_MAX && isdigit((unsigned char)*text)) {
 		char *end;
 		unsigned long value = strtoul(text, &end, 10);
 
 		if (value == 0 || value > HK_FABRIC_RANKS_MAX)
 			return false;
-		ask->dims[ask->ndims++] = (uint32_t)value;
+		args->dims[args->ndims++] = (uint32_t)value;
 		if (*end == '\0')
 			return true;
 		if (*end != 'x')
@@ -50,18 +50,18 @@ static bool size_parse(const char *text, struct hk__ask *ask)
 	return false;
 }
 
-const char *hk__ask_option(const struct hk__ask *ask, const char *name)
+const char *hk__system_option(const struct hk__system_args *args, const char *name)
 {
-	for (uint32_t i = 0; i < ask->noptions; i++)
-		if (strcmp(ask->options[i].name, name) == 0)
-			return ask->options[i].value;
+	for (uint32_t i = 0; i < args->noptions; i++)
+		if (strcmp(args->options[i].name, name) == 0)
+			return args->options[i].value;
 	return NULL;
 }
 
-enum hk_status hk__ask_number(const struct hk__ask *ask, const char *name, double min, double max,
-			      double *value, struct hk_why *why)
+enum hk_status hk__system_number(const struct hk__system_args *args, const char *name, double min,
+				 double max, double *value, struct hk_why *why)
 {
-	const char *text = hk__ask_option(ask, name);
+	const char *text = hk__system_option(args, name);
 	char *end;
 
 	if (!text)
@@ -69,16 +69,16 @@ enum hk_status hk__ask_number(const struct hk__ask *ask, const char *name, doubl
 	double given = strtod(text, &end);
 	if (end == text || *end || !(given >= min && given <= max))
 		return hk__why(why, HK_EINVAL,
-			       "%s: expected %s=NUMBER from %g to %g, found '%.40s'", ask->spec,
+			       "%s: expected %s=NUMBER from %g to %g, found '%.40s'", args->spec,
 			       name, min, max, text);
 	*value = given;
 	return HK_OK;
 }
 
-enum hk_status hk__ask_choice(const struct hk__ask *ask, const char *name,
-			      const char *const *choices, uint32_t *choice, struct hk_why *why)
+enum hk_status hk__system_choice(const struct hk__system_args *args, const char *name,
+				 const char *const *choices, uint32_t *choice, struct hk_why *why)
 {
-	const char *text = hk__ask_option(ask, name);
+	const char *text = hk__system_option(args, name);
 	char list[256];
 	struct hk__text out;
 
@@ -92,7 +92,7 @@ enum hk_status hk__ask_choice(const struct hk__ask *ask, const char *name,
 			return HK_OK;
 		}
 	}
-	return hk__why(why, HK_EINVAL, "%s: expected %s=%s, found '%.40s'", ask->spec, name, list,
+	return hk__why(why, HK_EINVAL, "%s: expected %s=%s, found '%.40s'", args->spec, name, list,
 		       text);
 }
 
@@ -110,7 +110,7 @@ static bool option_is_known(const struct hk__system *system, const char *name)
 }
 
 static enum hk_status options_parse(char *text, const struct hk__system *system,
-				    struct hk__ask *ask, struct hk_why *why)
+				    struct hk__system_args *args, struct hk_why *why)
 {
 	char *save = NULL;
 
@@ -119,12 +119,12 @@ static enum hk_status options_parse(char *text, const struct hk__system *system,
 
 		if (equals)
 			*equals = '\0';
-		if (!equals || !option_is_known(system, word) || ask->noptions == HK__OPTIONS_MAX)
+		if (!equals || !option_is_known(system, word) || args->noptions == HK__OPTIONS_MAX)
 			return hk__why(why, HK_EINVAL, "%s: no option '%.40s'; %s takes %s",
-				       ask->spec, word, system->name,
+				       args->spec, word, system->name,
 				       *system->options ? system->options : "none");
-		ask->options[ask->noptions].name = word;
-		ask->options[ask->noptions++].value = equals + 1;
+		args->options[args->noptions].name = word;
+		args->options[args->noptions++].value = equals + 1;
 	}
 	return HK_OK;
 }
@@ -145,7 +145,7 @@ enum hk_status hk__fabric_named(const char *spec, const struct hk_alloc *alloc, 
 				struct hk_fabric **fabric_out)
 {
 	char text[128];
-	struct hk__ask ask = { .spec = spec };
+	struct hk__system_args args = { .spec = spec };
 	const struct hk__system *system = NULL;
 	struct hk_fabric *fabric;
 
@@ -164,17 +164,18 @@ enum hk_status hk__fabric_named(const char *spec, const struct hk_alloc *alloc, 
 			system = systems[i];
 	if (!system)
 		return system_unknown(text, why);
-	if (!size_parse(size, &ask) || ask.ndims < system->min_dims || ask.ndims > system->max_dims)
+	if (!size_parse(size, &args) || args.ndims < system->min_dims ||
+	    args.ndims > system->max_dims)
 		return hk__why(why, HK_EINVAL, "'%s': expected %s:%s, as %s", spec, system->name,
 			       system->size, system->example);
-	enum hk_status status = options_parse(options, system, &ask, why);
+	enum hk_status status = options_parse(options, system, &args, why);
 	if (status)
 		return status;
 	status = hk__fabric_create(alloc, why, &fabric);
 	if (status)
 		return status;
 	snprintf(fabric->name, sizeof(fabric->name), "%.90s", spec);
-	status = system->build(&ask, fabric, why);
+	status = system->build(&args, fabric, why);
 	if (!status && fabric->ops->ready)
 		status = fabric->ops->ready(fabric, why);
 	if (status) {

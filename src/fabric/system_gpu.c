@@ -155,25 +155,25 @@ static void net_set(struct hk_fabric *fabric, enum net net)
 
 /* ---- building ---- */
 
-struct gpu_ask {
+struct gpu_args {
 	uint32_t net, routing, leaf_nodes;
 	double oversubscription;
 };
 
-static enum hk_status gpu_ask_read(const struct hk__ask *ask, struct gpu_ask *gpu,
-				   struct hk_why *why)
+static enum hk_status gpu_args_read(const struct hk__system_args *args, struct gpu_args *gpu,
+				    struct hk_why *why)
 {
 	enum hk_status status;
 	double leaf = gpu->leaf_nodes;
 
-	status = hk__ask_choice(ask, "net", net_choices, &gpu->net, why);
+	status = hk__system_choice(args, "net", net_choices, &gpu->net, why);
 	if (!status)
-		status = hk__ask_choice(ask, "routing", routing_choices, &gpu->routing, why);
+		status = hk__system_choice(args, "routing", routing_choices, &gpu->routing, why);
 	if (!status)
-		status = hk__ask_number(ask, "leaf", 1, HK_FABRIC_RANKS_MAX, &leaf, why);
+		status = hk__system_number(args, "leaf", 1, HK_FABRIC_RANKS_MAX, &leaf, why);
 	if (!status)
-		status = hk__ask_number(ask, "oversubscription", 1, 1000, &gpu->oversubscription,
-					why);
+		status = hk__system_number(args, "oversubscription", 1, 1000,
+					   &gpu->oversubscription, why);
 	gpu->leaf_nodes = (uint32_t)leaf;
 	return status;
 }
@@ -206,7 +206,7 @@ static void gpu_describe(struct hk_fabric *fabric, const struct gpu_node *node, 
 		 node->nics > 1 ? ", by rails" : "");
 }
 
-static void gpu_shape(const struct gpu_node *node, const struct gpu_ask *ask, uint32_t nodes,
+static void gpu_shape(const struct gpu_node *node, const struct gpu_args *args, uint32_t nodes,
 		      struct hk__clos_shape *shape)
 {
 	*shape = (struct hk__clos_shape){
@@ -215,26 +215,26 @@ static void gpu_shape(const struct gpu_node *node, const struct gpu_ask *ask, ui
 			    .nic = "nic",
 			    .pcie = true } },
 		.rails = true,
-		.routing = ask->routing ? HK__ROUTE_HASH : HK__ROUTE_IDEAL,
+		.routing = args->routing ? HK__ROUTE_HASH : HK__ROUTE_IDEAL,
 	};
 	/* One switch takes the NICs of a few nodes, two tiers those of some more. */
-	if ((uint64_t)nodes * node->nics <= node->ports && ask->leaf_nodes == node->leaf_nodes)
+	if ((uint64_t)nodes * node->nics <= node->ports && args->leaf_nodes == node->leaf_nodes)
 		return;
-	shape->leaf_nodes = ask->leaf_nodes;
-	if (nodes > node->flat_nodes && node->pod_nodes % ask->leaf_nodes == 0)
+	shape->leaf_nodes = args->leaf_nodes;
+	if (nodes > node->flat_nodes && node->pod_nodes % args->leaf_nodes == 0)
 		shape->pod_nodes = node->pod_nodes;
 }
 
 static enum hk_status gpu_build(const struct gpu_node *node, enum net net,
-				const struct hk__ask *ask, struct hk_fabric *fabric,
+				const struct hk__system_args *args, struct hk_fabric *fabric,
 				struct hk_why *why)
 {
-	struct gpu_ask gpu = { .net = net, .leaf_nodes = node->leaf_nodes, .oversubscription = 1 };
+	struct gpu_args gpu = { .net = net, .leaf_nodes = node->leaf_nodes, .oversubscription = 1 };
 	struct hk__node_kind kind = {
-		.name = "node", .count = ask->dims[0], .ranks = node->devices, .nics = node->nics
+		.name = "node", .count = args->dims[0], .ranks = node->devices, .nics = node->nics
 	};
 	struct hk__clos_shape shape;
-	enum hk_status status = gpu_ask_read(ask, &gpu, why);
+	enum hk_status status = gpu_args_read(args, &gpu, why);
 
 	if (!status)
 		status = hk__fabric_add_device(fabric, node->gpu, why, &kind.device);
@@ -256,8 +256,9 @@ static enum hk_status gpu_build(const struct gpu_node *node, enum net net,
 	net_set(fabric, gpu.net);
 	wires_set(fabric, wire_names[gpu.net]);
 	const struct hk__setting given = { "leaf.oversubscription", gpu.oversubscription,
-					   hk__ask_option(ask, "oversubscription") ? "asked for"
-										   : "assumed" };
+					   hk__system_option(args, "oversubscription")
+						   ? "asked for"
+						   : "assumed" };
 	hk__constants_apply(fabric, &given, 1);
 	gpu_describe(fabric, node, gpu.net);
 	return HK_OK;
@@ -423,10 +424,10 @@ static const struct gpu_node slingshot_a100 = {
 #define GPU_OPTIONS \
 	"net=infiniband|ethernet routing=adaptive|hash leaf=NODES oversubscription=FACTOR"
 #define GPU_SYSTEM(id, label, what, text, sample, net, choices) \
-	static enum hk_status id##_build(const struct hk__ask *ask, struct hk_fabric *fabric, \
-					 struct hk_why *why) \
+	static enum hk_status id##_build(const struct hk__system_args *args, \
+					 struct hk_fabric *fabric, struct hk_why *why) \
 	{ \
-		return gpu_build(&id, net, ask, fabric, why); \
+		return gpu_build(&id, net, args, fabric, why); \
 	} \
 	const struct hk__system hk__system_##id = { .name = label, \
 						    .size = what, \

@@ -30,14 +30,14 @@ struct plain {
 	double bw, delay;
 };
 
-static enum hk_status plain_begin(const struct hk__ask *ask, struct hk_fabric *fabric,
+static enum hk_status plain_begin(const struct hk__system_args *args, struct hk_fabric *fabric,
 				  const char *wire, struct plain *plain, struct hk_why *why)
 {
-	enum hk_status status = hk__ask_number(ask, "bw", 1e-6, 1e6, &plain->bw, why);
+	enum hk_status status = hk__system_number(args, "bw", 1e-6, 1e6, &plain->bw, why);
 	uint32_t device;
 
 	if (!status)
-		status = hk__ask_number(ask, "delay", 0, 1e9, &plain->delay, why);
+		status = hk__system_number(args, "delay", 0, 1e9, &plain->delay, why);
 	if (!status)
 		status = hk__fabric_add_device(fabric, "device", why, &device);
 	if (!status)
@@ -47,16 +47,16 @@ static enum hk_status plain_begin(const struct hk__ask *ask, struct hk_fabric *f
 
 /* ---- switch:DEVICES ---- */
 
-static enum hk_status switch_build(const struct hk__ask *ask, struct hk_fabric *fabric,
+static enum hk_status switch_build(const struct hk__system_args *args, struct hk_fabric *fabric,
 				   struct hk_why *why)
 {
 	struct hk__node_kind kind = {
-		.name = "device", .count = ask->dims[0], .ranks = 1, .nics = 1
+		.name = "device", .count = args->dims[0], .ranks = 1, .nics = 1
 	};
 	struct hk__clos_shape shape = { .node = {
 						{ .inside = HK__INSIDE_NONE, .nic = "device" } } };
 	struct plain plain = { 50, 500 };
-	enum hk_status status = plain_begin(ask, fabric, "switch", &plain, why);
+	enum hk_status status = plain_begin(args, fabric, "switch", &plain, why);
 
 	if (!status)
 		status = hk__fabric_add_nodes(fabric, &kind, why);
@@ -91,14 +91,14 @@ const struct hk__system hk__system_switch = {
 
 /* ---- torus:XxYxZ ---- */
 
-static enum hk_status torus_build(const struct hk__ask *ask, struct hk_fabric *fabric,
+static enum hk_status torus_build(const struct hk__system_args *args, struct hk_fabric *fabric,
 				  struct hk_why *why)
 {
 	struct plain plain = { 50, 500 };
-	enum hk_status status = plain_begin(ask, fabric, "torus", &plain, why);
+	enum hk_status status = plain_begin(args, fabric, "torus", &plain, why);
 
 	if (!status)
-		status = hk__torus_build(fabric, ask->dims, ask->ndims, why);
+		status = hk__torus_build(fabric, args->dims, args->ndims, why);
 	if (!status)
 		status = hk__constants_list(fabric, why);
 	if (status)
@@ -111,7 +111,7 @@ static enum hk_status torus_build(const struct hk__ask *ask, struct hk_fabric *f
 	plain_set(fabric);
 	snprintf(fabric->about, sizeof(fabric->about),
 		 "torus of %u devices in %u dimension%s, links of %g GB/s each way, %g ns a hop",
-		 fabric->ranks, ask->ndims, ask->ndims == 1 ? "" : "s", plain.bw, plain.delay);
+		 fabric->ranks, args->ndims, args->ndims == 1 ? "" : "s", plain.bw, plain.delay);
 	return HK_OK;
 }
 
@@ -128,17 +128,17 @@ const struct hk__system hk__system_torus = {
 
 /* ---- dragonfly:GROUPSxROUTERSxDEVICES ---- */
 
-static enum hk_status dragonfly_build(const struct hk__ask *ask, struct hk_fabric *fabric,
+static enum hk_status dragonfly_build(const struct hk__system_args *args, struct hk_fabric *fabric,
 				      struct hk_why *why)
 {
 	struct plain plain = { 25, 350 };
 	double global = 25;
-	enum hk_status status = plain_begin(ask, fabric, "dragonfly", &plain, why);
+	enum hk_status status = plain_begin(args, fabric, "dragonfly", &plain, why);
 
 	if (!status)
-		status = hk__ask_number(ask, "global", 1e-6, 1e6, &global, why);
+		status = hk__system_number(args, "global", 1e-6, 1e6, &global, why);
 	if (!status)
-		status = hk__dragonfly_build(fabric, ask->dims, why);
+		status = hk__dragonfly_build(fabric, args->dims, why);
 	if (!status)
 		status = hk__constants_list(fabric, why);
 	if (status)
@@ -156,7 +156,7 @@ static enum hk_status dragonfly_build(const struct hk__ask *ask, struct hk_fabri
 	plain_set(fabric);
 	snprintf(fabric->about, sizeof(fabric->about),
 		 "dragonfly of %u groups of %u routers of %u devices, minimal routing",
-		 ask->dims[0], ask->dims[1], ask->dims[2]);
+		 args->dims[0], args->dims[1], args->dims[2]);
 	return HK_OK;
 }
 
@@ -194,17 +194,17 @@ void hk__cpu_apply(struct hk_fabric *fabric, double nic, const char *nic_source)
 	hk__constants_apply(fabric, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
-static enum hk_status tcp_build(const struct hk__ask *ask, struct hk_fabric *fabric,
+static enum hk_status tcp_build(const struct hk__system_args *args, struct hk_fabric *fabric,
 				struct hk_why *why)
 {
 	double ranks = 1, leaf = 0;
 	uint32_t net = 0, device;
-	enum hk_status status = hk__ask_number(ask, "ranks", 1, 4096, &ranks, why);
+	enum hk_status status = hk__system_number(args, "ranks", 1, 4096, &ranks, why);
 
 	if (!status)
-		status = hk__ask_number(ask, "leaf", 1, HK_FABRIC_RANKS_MAX, &leaf, why);
+		status = hk__system_number(args, "leaf", 1, HK_FABRIC_RANKS_MAX, &leaf, why);
 	if (!status)
-		status = hk__ask_choice(ask, "net", net_choices, &net, why);
+		status = hk__system_choice(args, "net", net_choices, &net, why);
 	if (!status)
 		status = hk__fabric_add_device(fabric, "cpu", why, &device);
 	if (!status)
@@ -212,13 +212,13 @@ static enum hk_status tcp_build(const struct hk__ask *ask, struct hk_fabric *fab
 	if (!status)
 		status = hk__fabric_add_wire(fabric, "tcp", why, &fabric->wire_net);
 	struct hk__node_kind kind = {
-		.name = "host", .count = ask->dims[0], .ranks = (uint32_t)ranks, .nics = 1
+		.name = "host", .count = args->dims[0], .ranks = (uint32_t)ranks, .nics = 1
 	};
 	struct hk__clos_shape shape = {
 		.node = { { .inside = ranks > 1 ? HK__INSIDE_MEMORY : HK__INSIDE_NONE,
 			    .link = "memory",
 			    .nic = "nic" } },
-		.leaf_nodes = leaf < ask->dims[0] ? (uint32_t)leaf : 0,
+		.leaf_nodes = leaf < args->dims[0] ? (uint32_t)leaf : 0,
 		.routing = HK__ROUTE_HASH,
 	};
 	if (!status)
