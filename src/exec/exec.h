@@ -80,7 +80,7 @@ void hk__program_restart(struct hk__program *program, const void *in, void *out)
 /* Moves what can be moved. HK_OK: over. HK_INPROGRESS: call again. */
 enum hk_status hk__program_poll(struct hk__program *program, bool *moved_out);
 
-/* Where it stands, in a few words, for messages: "lane 0 step 3 waits for rank 2". */
+/* Where it is, in a few words, for messages: "lane 0 step 3 waits for rank 2". */
 void hk__program_describe(const struct hk__program *program, struct hk__text *text);
 
 /* The algorithm of its plan. */
@@ -89,19 +89,19 @@ const char *hk__program_algo(const struct hk__program *program);
 #define HK__ALGO_BYTES 20u
 const char *hk__program_algo_bytes(const struct hk__program *program);
 
-/* The ranks that its lanes wait for now, up to room of them; how many. */
+/* The ranks that its lanes wait for now, up to max of them; how many. */
 uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room);
 
 /* What a lane cannot go on without. */
 enum hk__lane_wait {
 	HK__LANE_READY,			/* nothing */
 	HK__LANE_MESSAGE,		/* a message of `rank` */
-	HK__LANE_ROOM,			/* a slot that `rank` has to free */
+	HK__LANE_SLOT,			/* a slot that `rank` has to free */
 	HK__LANE_LANE,			/* another lane of this rank */
 	HK__LANE_READER			/* `rank` has still to read what it was lent */
 };
 
-struct hk__lane_stand {
+struct hk__lane_position {
 	uint32_t lane, step, steps, slice, slices;
 	enum hk_op op;			/* of the step */
 	enum hk__lane_wait waits;
@@ -109,12 +109,12 @@ struct hk__lane_stand {
 };
 
 /*
- * Where each lane stands that is not through: up to room of them; how many there
+ * The position of each lane that is not through: up to max of them; how many there
  * are. Channels are looked at as poll would. Once all are through, those that lent
  * something that was not read yet.
  */
-uint32_t hk__program_stands(const struct hk__program *program, struct hk__lane_stand *stands_out,
-			    uint32_t room);
+uint32_t hk__program_positions(const struct hk__program *program,
+			       struct hk__lane_position *positions_out, uint32_t max);
 
 /* ---- a transfer between two ranks ---- */
 

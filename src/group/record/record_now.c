@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record_now.c - what the flight recorder is told when a rank has time: where its
- * lanes stand, before it sleeps, and why, when a group has failed.
+ * lanes are, before it sleeps, and why, when a group has failed.
  */
 #include "group/record/record_write.h"
 
@@ -11,40 +11,40 @@
 
 /* ---- where things stand ---- */
 
-static void lane_fill(const struct hk_group *group, const struct hk__lane_stand *stand,
+static void lane_fill(const struct hk_group *group, const struct hk__lane_position *position,
 		      struct hk_record_lane *lane)
 {
 	static const uint32_t waits[] = { [HK__LANE_READY] = HK_RECORD_READY,
 					  [HK__LANE_MESSAGE] = HK_RECORD_MESSAGE,
-					  [HK__LANE_ROOM] = HK_RECORD_ROOM,
+					  [HK__LANE_SLOT] = HK_RECORD_ROOM,
 					  [HK__LANE_LANE] = HK_RECORD_LANE,
 					  [HK__LANE_READER] = HK_RECORD_READER };
 
-	*lane = (struct hk_record_lane){ .lane = stand->lane,
-					 .step = stand->step,
-					 .steps = stand->steps,
-					 .slice = stand->slice,
-					 .slices = stand->slices,
-					 .op = stand->op,
-					 .waits = waits[stand->waits],
-					 .peer = stand->rank,
+	*lane = (struct hk_record_lane){ .lane = position->lane,
+					 .step = position->step,
+					 .steps = position->steps,
+					 .slice = position->slice,
+					 .slices = position->slices,
+					 .op = position->op,
+					 .waits = waits[position->waits],
+					 .peer = position->rank,
 					 .peer_world = HK_NONE };
-	if (stand->rank != HK_NONE)
-		lane->peer_world = hk__chans_rank(&group->chans, stand->rank);
+	if (position->rank != HK_NONE)
+		lane->peer_world = hk__chans_rank(&group->chans, position->rank);
 }
 
 static void now_fill_lanes(const struct hk_group *group, struct hk_record_now *now)
 {
-	struct hk__lane_stand stands[HK_RECORD_LANES];
+	struct hk__lane_position positions[HK_RECORD_LANES];
 	const struct hk_request *request = group->head;
 
 	now->number = request ? request->sig.number : 0;
 	if (!request || !request->program)
 		return;
 	now->stage = request->stage != HK__STAGE_RUN;
-	now->nlanes = hk__program_stands(request->program, stands, HK_RECORD_LANES);
+	now->nlanes = hk__program_positions(request->program, positions, HK_RECORD_LANES);
 	for (uint32_t i = 0; i < now->nlanes && i < HK_RECORD_LANES; i++)
-		lane_fill(group, &stands[i], &now->lanes[i]);
+		lane_fill(group, &positions[i], &now->lanes[i]);
 }
 
 static void now_fill_moves(const struct hk_group *group, struct hk_record_now *now)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stand.c - where a program stands: for those who look at it from outside. */
+/* position.c - where a program is, for messages and records. */
 #include "exec/program.h"
 
 /* A message is there, or part of it was taken: then it is not what is missing. */
@@ -20,21 +20,21 @@ static bool message_is_there(const struct hk__program *program, const struct bou
 }
 
 static void lane_judge(const struct hk__program *program, const struct bound_lane *lane,
-		       struct hk__lane_stand *stand)
+		       struct hk__lane_position *position)
 {
 	const struct bound_step *bound = &lane->steps[lane->at];
 
-	stand->rank = HK_NONE;
+	position->rank = HK_NONE;
 	if (!lane_ready(program, lane, &bound->step.after)) {
-		stand->waits = HK__LANE_LANE;
+		position->waits = HK__LANE_LANE;
 	} else if (bound->from && !message_is_there(program, lane, bound)) {
-		stand->waits = HK__LANE_MESSAGE;
-		stand->rank = bound->step.from.rank;
+		position->waits = HK__LANE_MESSAGE;
+		position->rank = bound->step.from.rank;
 	} else if (bound->to) {
-		stand->waits = HK__LANE_ROOM;
-		stand->rank = bound->step.to.rank;
+		position->waits = HK__LANE_SLOT;
+		position->rank = bound->step.to.rank;
 	} else {
-		stand->waits = HK__LANE_READY;
+		position->waits = HK__LANE_READY;
 	}
 }
 
@@ -48,8 +48,8 @@ static uint32_t rank_of(const struct hk__program *program, uint32_t world)
 }
 
 /* All steps are done, and somebody has still to read. */
-static uint32_t readers_of(const struct hk__program *program, struct hk__lane_stand *stands_out,
-			   uint32_t room)
+static uint32_t readers_of(const struct hk__program *program,
+			   struct hk__lane_position *positions_out, uint32_t max)
 {
 	struct hk_chan *const *to = program->to.items;
 	uint32_t count = 0;
@@ -57,22 +57,22 @@ static uint32_t readers_of(const struct hk__program *program, struct hk__lane_st
 	for (size_t i = 0; i < program->to.count; i++) {
 		if (!hk__chan_lent(to[i]))
 			continue;
-		if (count < room)
-			stands_out[count] =
-				(struct hk__lane_stand){ .lane = to[i]->spec.key.from_lane,
-							 .slice = program->nslices,
-							 .slices = program->nslices,
-							 .op = HK_OP_NOP,
-							 .waits = HK__LANE_READER,
-							 .rank = rank_of(program,
-									 to[i]->spec.key.peer) };
+		if (count < max)
+			positions_out[count] =
+				(struct hk__lane_position){ .lane = to[i]->spec.key.from_lane,
+							    .slice = program->nslices,
+							    .slices = program->nslices,
+							    .op = HK_OP_NOP,
+							    .waits = HK__LANE_READER,
+							    .rank = rank_of(program,
+									    to[i]->spec.key.peer) };
 		count++;
 	}
 	return count;
 }
 
-uint32_t hk__program_stands(const struct hk__program *program, struct hk__lane_stand *stands_out,
-			    uint32_t room)
+uint32_t hk__program_positions(const struct hk__program *program,
+			       struct hk__lane_position *positions_out, uint32_t max)
 {
 	uint32_t count = 0;
 
@@ -81,17 +81,17 @@ uint32_t hk__program_stands(const struct hk__program *program, struct hk__lane_s
 
 		if (lane->slice >= program->nslices || !lane->nsteps)
 			continue;
-		if (count < room) {
-			stands_out[count] =
-				(struct hk__lane_stand){ .lane = l,
-							 .step = lane->at,
-							 .steps = lane->nsteps,
-							 .slice = lane->slice,
-							 .slices = program->nslices,
-							 .op = lane->steps[lane->at].step.op };
-			lane_judge(program, lane, &stands_out[count]);
+		if (count < max) {
+			positions_out[count] =
+				(struct hk__lane_position){ .lane = l,
+							    .step = lane->at,
+							    .steps = lane->nsteps,
+							    .slice = lane->slice,
+							    .slices = program->nslices,
+							    .op = lane->steps[lane->at].step.op };
+			lane_judge(program, lane, &positions_out[count]);
 		}
 		count++;
 	}
-	return count ? count : readers_of(program, stands_out, room);
+	return count ? count : readers_of(program, positions_out, max);
 }
