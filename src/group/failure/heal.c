@@ -132,7 +132,7 @@ static void agree_learn(void *ctx)
 		uint32_t rank = agreement->spec.ranks ? agreement->spec.ranks[r] : r;
 
 		if (!hk__consent_has(agreement->consent, r))
-			hk__health_outlaw(world, rank, era);
+			hk__health_exclude(world, rank, era);
 		else
 			hk__health_readmit(world, rank, era);
 	}

@@ -262,7 +262,7 @@ void hk__health_event(void *ctx, const struct hk_net_event *event)
 		note_tell(world, &note);
 }
 
-void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint64_t era)
+void hk__health_exclude(struct hk__world *world, uint32_t rank, uint64_t era)
 {
 	struct note note = { .kind = NOTE_GONE,
 			     .state = HK__PEER_OUT,

@@ -84,8 +84,8 @@ void hk__health_apply(struct hk__world *world);
 /* Now and then while this rank waits: for those who wait for one that left. */
 void hk__health_look(struct hk__world *world);
 
-/* Survivors go on without it, whatever becomes of it. */
-void hk__health_outlaw(struct hk__world *world, uint32_t rank, uint64_t era);
+/* The survivors agreed to go on without it, even if it lives. */
+void hk__health_exclude(struct hk__world *world, uint32_t rank, uint64_t era);
 /* All agreed to go on with it, in a group of that clock: it was lost, and lives. */
 void hk__health_readmit(struct hk__world *world, uint32_t rank, uint64_t era);
 /* This rank gives a group up: all others learn it. */
