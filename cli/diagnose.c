@@ -118,7 +118,7 @@ bool seat_is_stuck(const struct seat *seat)
 	if (!seat->seen || !seat->seen->state) /* of a file: it was written because it was */
 		return seat_is_busy(seat);
 	/* It stood there when it was looked at before. */
-	return now && seat->seen->before && now->stands_ns <= seat->seen->before->read_ns;
+	return now && seat->seen->before && now->progress_ns <= seat->seen->before->read_ns;
 }
 
 /* Who waits looks up now and then; who has not for long does not run. */

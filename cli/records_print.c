@@ -94,7 +94,7 @@ static void cells_fill(const struct crew *crew, uint32_t s, struct text cells[CO
 	else
 		text_add(&cells[COL_WAITS], "%u", crew->seats[waits].rank);
 	const struct hk_record_now *now = seat_now(seat);
-	text_add_time(&cells[COL_SINCE], now ? record_since(record, now->stands_ns) : -1);
+	text_add_time(&cells[COL_SINCE], now ? record_since(record, now->progress_ns) : -1);
 }
 
 /* ---- tables ---- */

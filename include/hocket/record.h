@@ -56,7 +56,7 @@ enum hk_record_state {
 enum hk_record_wait {
 	HK_RECORD_READY,	/* nothing: it can run */
 	HK_RECORD_MESSAGE,	/* a message from the peer */
-	HK_RECORD_ROOM,		/* a slot that the peer must free */
+	HK_RECORD_SLOT,		/* a slot that the peer must free */
 	HK_RECORD_LANE,		/* another lane of this rank */
 	HK_RECORD_READER	/* the peer has not yet read the buffer lent to it */
 };
@@ -122,7 +122,7 @@ struct hk_record_now {
 	uint32_t stage;		/* 0: performs it; 1: ranks compare their calls, or agree */
 	uint64_t number;	/* of the collective; complete if not above `done`; 0: none */
 	uint64_t called_ns;	/* when it was called */
-	uint64_t stands_ns;	/* when it last made progress */
+	uint64_t progress_ns;	/* when it last made progress */
 	uint64_t written_ns;
 	uint32_t nlanes;	/* unfinished; up to HK_RECORD_LANES follow */
 	uint32_t nmoves;	/* in flight; up to HK_RECORD_MOVES follow */
@@ -138,7 +138,7 @@ struct hk_record_group {
 	uint32_t rank;
 	uint32_t size;
 	int32_t status;		/* enum hk_status; HK_OK: it has not failed */
-	uint32_t given_up_by;	/* the world's rank that revoked it; HK_NONE: none, or unknown */
+	uint32_t revoked_by;	/* the world's rank that revoked it; HK_NONE: none, or unknown */
 	uint32_t reserved;
 	uint64_t made_ns;
 	uint64_t failed_ns;

@@ -236,7 +236,7 @@ static bool waits_for_1(uint32_t rank)
 
 	if (row->called == 2 && row->now.number == 2) {
 		CHECK_EQ(row->done, 1);
-		CHECK(row->now.stands_ns >= row->now.called_ns);
+		CHECK(row->now.progress_ns >= row->now.called_ns);
 		CHECK_EQ(newest(record, row)->coll, HK_COLL_BARRIER);
 		for (uint32_t i = 0; i < row->now.nlanes; i++) {
 			const struct hk_record_lane *lane = &row->now.lanes[i];
@@ -572,7 +572,7 @@ static void one_does_not_come(struct seat *seat)
 	CHECK(row->failed_ns >= row->now.called_ns);
 	CHECK_HAS(row->why, "allreduce number 1");
 	if (status == HK_EREVOKED)
-		CHECK(row->given_up_by == 0 || row->given_up_by == 2);
+		CHECK(row->revoked_by == 0 || row->revoked_by == 2);
 	hk_record_free(record);
 	if (atomic_fetch_add(&arrived, 1) == RANKS - 1)
 		atomic_store(&looked, true);

@@ -28,7 +28,7 @@ static const char *const states[] = { [HK_RECORD_UNUSED] = "unused",
 				      [HK_RECORD_CLOSED] = "closed" };
 static const char *const waits[] = { [HK_RECORD_READY] = "nothing",
 				     [HK_RECORD_MESSAGE] = "message",
-				     [HK_RECORD_ROOM] = "room",
+				     [HK_RECORD_SLOT] = "slot",
 				     [HK_RECORD_LANE] = "lane",
 				     [HK_RECORD_READER] = "reader" };
 static const char *const ends[] = {

@@ -16,7 +16,7 @@ static void lane_fill(const struct hk_group *group, const struct hk__lane_positi
 {
 	static const uint32_t waits[] = { [HK__LANE_READY] = HK_RECORD_READY,
 					  [HK__LANE_MESSAGE] = HK_RECORD_MESSAGE,
-					  [HK__LANE_SLOT] = HK_RECORD_ROOM,
+					  [HK__LANE_SLOT] = HK_RECORD_SLOT,
 					  [HK__LANE_LANE] = HK_RECORD_LANE,
 					  [HK__LANE_READER] = HK_RECORD_READER };
 
@@ -90,7 +90,7 @@ static void group_publish(struct hk_group *group, uint64_t now_ns)
 	now_fill_lanes(group, &now);
 	now_fill_moves(group, &now);
 	now.called_ns = now_called(row, now.number, now_ns);
-	now.stands_ns = now_is_same(&now, &row->now) ? row->now.stands_ns : now_ns;
+	now.progress_ns = now_is_same(&now, &row->now) ? row->now.progress_ns : now_ns;
 	seq_begin(&row->now.seq);
 	now.seq = row->now.seq;
 	row->now = now;
@@ -151,7 +151,7 @@ static void row_fail(struct hk_group *group, uint64_t now)
 	seq_begin(&row->seq);
 	row->state = HK_RECORD_FAILED;
 	row->status = group->failed;
-	row->given_up_by = revoked ? revoked->by : HK_NONE;
+	row->revoked_by = revoked ? revoked->by : HK_NONE;
 	row->failed_ns = now;
 	text_set(row->why, sizeof(row->why), group->failure.text);
 	seq_end(&row->seq);

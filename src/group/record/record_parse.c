@@ -198,7 +198,7 @@ static void read_now(struct reader *reader, const json_t *from, struct hk_record
 	now->number = get_number(reader, from, "number");
 	now->stage = strcmp(get_string(reader, from, "stage"), "run") != 0;
 	now->called_ns = get_number(reader, from, "called_ns");
-	now->stands_ns = get_number(reader, from, "stands_ns");
+	now->progress_ns = get_number(reader, from, "progress_ns");
 	now->written_ns = get_number(reader, from, "written_ns");
 	read_lanes(reader, from, now);
 	read_moves(reader, from, now);
@@ -246,12 +246,12 @@ static void read_entry(struct reader *reader, const json_t *from, struct hk_reco
 
 static void read_failure(struct reader *reader, const json_t *from, struct hk_record_group *row)
 {
-	row->given_up_by = HK_NONE;
+	row->revoked_by = HK_NONE;
 	if (!from)
 		return;
 	row->status = -(int)get_name(reader, from, "status", status_name);
 	row->failed_ns = get_number(reader, from, "at_ns");
-	row->given_up_by = get_rank(reader, from, "given_up_by");
+	row->revoked_by = get_rank(reader, from, "revoked_by");
 	get_text(reader, from, "why", row->why, sizeof(row->why));
 }
 

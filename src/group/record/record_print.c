@@ -71,9 +71,9 @@ static void print_now(FILE *file, const struct hk_record_now *now)
 {
 	fprintf(file,
 		" \"now\": {\"number\": %" PRIu64 ", \"stage\": \"%s\", \"called_ns\": %" PRIu64
-		", \"stands_ns\": %" PRIu64 ", \"written_ns\": %" PRIu64 ", \"nlanes\": %u,\n"
+		", \"progress_ns\": %" PRIu64 ", \"written_ns\": %" PRIu64 ", \"nlanes\": %u,\n"
 		"  \"lanes\": [",
-		now->number, now->stage ? "agree" : "run", now->called_ns, now->stands_ns,
+		now->number, now->stage ? "agree" : "run", now->called_ns, now->progress_ns,
 		now->written_ns, now->nlanes);
 	for (uint32_t i = 0; i < now->nlanes && i < HK_RECORD_LANES; i++) {
 		const struct hk_record_lane *lane = &now->lanes[i];
@@ -158,7 +158,7 @@ static void print_row(FILE *file, const struct hk_record *record, const struct h
 	if (row->status != HK_OK) {
 		fprintf(file, " \"failure\": {\"status\": \"%s\", \"at_ns\": %" PRIu64 ", ",
 			hk_status_name((enum hk_status)row->status), row->failed_ns);
-		print_rank(file, "given_up_by", row->given_up_by);
+		print_rank(file, "revoked_by", row->revoked_by);
 		fprintf(file, ", \"why\": ");
 		print_text(file, row->why);
 		fprintf(file, "},\n");

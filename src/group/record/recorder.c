@@ -191,7 +191,7 @@ void hk__record_join(struct hk_group *group)
 	row->first = id.first;
 	row->rank = group->rank;
 	row->size = group->n;
-	row->given_up_by = HK_NONE;
+	row->revoked_by = HK_NONE;
 	row->made_ns = hk__now_ns();
 	seq_end(&row->now.seq);
 	seq_end(&row->seq);
