@@ -41,11 +41,11 @@ static enum hk_status staging_make(struct hk_group *group, int ordinal,
 	hk__array_init(&staging->waits, group->alloc, sizeof(struct hk__staged_wait));
 	hk__array_init(&staging->rooms, group->alloc, sizeof(struct hk__staged_room));
 	enum hk_status status =
-		hk__ferry_create(ordinal, group->alloc, &group->why, &staging->ferry);
+		hk__streams_create(ordinal, group->alloc, &group->why, &staging->streams);
 	if (status == HK_OK && hk__world_start_thread(group->world) != HK_OK)
 		status = hk__group_refuse(group, HK_EIO, "cannot start a progress thread");
 	if (status != HK_OK) {
-		hk__ferry_destroy(staging->ferry);
+		hk__streams_destroy(staging->streams);
 		hk__mem_free(group->alloc, staging, 1, sizeof(*staging));
 		return status;
 	}
@@ -55,7 +55,7 @@ static enum hk_status staging_make(struct hk_group *group, int ordinal,
 
 /* Where the call's GPU is current; and there is a staging. */
 static enum hk_status staging_enter(struct hk_group *group, const struct hk_request *request,
-				    const struct hk_opts *opts, struct hk__ferry_visit *visit)
+				    const struct hk_opts *opts, struct hk__streams_visit *visit)
 {
 	struct hk__staging *staging = group->staging;
 	int ordinal;
@@ -72,7 +72,7 @@ static enum hk_status staging_enter(struct hk_group *group, const struct hk_requ
 		hk__world_unlock(group->world);
 	}
 	hk_assert(staging);
-	return hk__ferry_enter(staging->ferry, visit, &group->why);
+	return hk__streams_enter(staging->streams, visit, &group->why);
 }
 
 /* ---- calls ---- */
@@ -87,12 +87,12 @@ static enum hk_status slab_add(struct hk__staging *staging)
 	slab.counts = hk__mem_zalloc(group->alloc, counts, sizeof(*slab.counts));
 	enum hk_status status =
 		slab.calls && slab.counts
-			? hk__pinned_get(staging->ferry, NULL, (size_t)SLAB_CALLS * MARK_BYTES,
+			? hk__pinned_get(staging->streams, NULL, (size_t)SLAB_CALLS * MARK_BYTES,
 					 &group->why, &slab.marks)
 			: hk__group_refuse(group, HK_ENOMEM, "no memory for calls");
 	struct hk__staged_slab *place = status == HK_OK ? hk__array_push(&staging->slabs) : NULL;
 	if (!place) {
-		hk__pinned_put(staging->ferry, &slab.marks);
+		hk__pinned_put(staging->streams, &slab.marks);
 		hk__mem_free(group->alloc, slab.counts, counts, sizeof(*slab.counts));
 		hk__mem_free(group->alloc, slab.calls, SLAB_CALLS, sizeof(*slab.calls));
 		return status == HK_OK ? hk__group_refuse(group, HK_ENOMEM, "no memory for calls")
@@ -225,7 +225,7 @@ static enum hk_status call_go(struct hk__staging *staging, struct hk__staged *ca
 	else
 		staging->flying = call;
 	staging->flying_tail = call;
-	status = hk__ferry_tell(staging->ferry, stream, call_begin, call, &group->why);
+	status = hk__streams_call_host(staging->streams, stream, call_begin, call, &group->why);
 	if (status == HK_OK)
 		return HK_OK;
 	hk__world_run(group->world, group_lose, group);
@@ -237,7 +237,7 @@ static enum hk_status call_go(struct hk__staging *staging, struct hk__staged *ca
 static enum hk_status stream_fits(struct hk_group *group, const struct hk_request *request,
 				  hk__cu_stream stream)
 {
-	if (!hk__ferry_captured(group->staging->ferry, stream))
+	if (!hk__streams_captured(group->staging->streams, stream))
 		return HK_OK;
 	return hk__group_refuse(
 		group, HK_EINVAL,
@@ -248,7 +248,7 @@ static enum hk_status stream_fits(struct hk_group *group, const struct hk_reques
 
 static hk__cu_stream stream_of(const struct hk__staging *staging, const struct hk_opts *opts)
 {
-	return opts->stream ? opts->stream : staging->ferry->own;
+	return opts->stream ? opts->stream : staging->streams->own;
 }
 
 /* ---- collectives ---- */
@@ -284,7 +284,7 @@ static enum hk_status room_make(struct hk__staging *staging, size_t bytes,
 	enum hk_status status = world->shm ? hk__heap_get(&world->heap, bytes, &at) : HK_ELIMIT;
 	hk__world_unlock(world);
 	room_out->heap = status == HK_OK;
-	status = hk__pinned_get(staging->ferry, at, bytes, &group->why, &room_out->pinned);
+	status = hk__pinned_get(staging->streams, at, bytes, &group->why, &room_out->pinned);
 	if (status != HK_OK && room_out->heap) {
 		hk__world_lock(world);
 		(void)hk__heap_put(&world->heap, at);
@@ -298,7 +298,7 @@ static void room_free(struct hk__staging *staging, struct hk__staged_room *room)
 	struct hk__world *world = staging->group->world;
 	void *at = room->pinned.at;
 
-	hk__pinned_put(staging->ferry, &room->pinned);
+	hk__pinned_put(staging->streams, &room->pinned);
 	if (!room->heap)
 		return;
 	hk__world_lock(world);
@@ -364,7 +364,7 @@ static void call_place(struct hk__staged *call, char *in, char *out)
 static enum hk_status collective_enqueue(struct hk__staging *staging,
 					 const struct hk_request *request, hk__cu_stream stream)
 {
-	struct hk__ferry *ferry = staging->ferry;
+	struct hk__streams *streams = staging->streams;
 	struct hk_why *why = &staging->group->why;
 	struct hk__staged *call;
 	uint64_t in, out;
@@ -376,20 +376,21 @@ static enum hk_status collective_enqueue(struct hk__staging *staging,
 	if (status == HK_OK)
 		status = call_get(staging, request, &call);
 	if (status == HK_OK)
-		status = hk__ferry_follow(ferry, stream, why);
+		status = hk__streams_follow(streams, stream, why);
 	if (status == HK_OK)
-		status = hk__ferry_down(ferry, stream, room, request->call.in, in, why);
+		status = hk__streams_to_host(streams, stream, room, request->call.in, in, why);
 	if (status != HK_OK)
 		return status;
 	call_place(call, in ? room : NULL, out ? room + out_from : NULL);
 	status = call_go(staging, call, stream);
 	if (status != HK_OK)
 		return status;
-	status = hk__ferry_await(ferry, stream, call->mark_at, call->turn, why);
+	status = hk__streams_wait_value(streams, stream, call->mark_at, call->turn, why);
 	if (status == HK_OK && out)
-		status = hk__ferry_up(ferry, stream, request->call.out, room + out_from, out, why);
+		status = hk__streams_to_device(streams, stream, request->call.out, room + out_from,
+					       out, why);
 	if (status == HK_OK)
-		status = hk__ferry_lead(ferry, stream, why);
+		status = hk__streams_lead(streams, stream, why);
 	if (status != HK_OK)
 		hk__world_run(staging->group->world, group_lose, staging->group);
 	return status;
@@ -398,7 +399,7 @@ static enum hk_status collective_enqueue(struct hk__staging *staging,
 enum hk_status hk__staged_call(struct hk_group *group, const struct hk_request *request,
 			       const struct hk_opts *opts)
 {
-	struct hk__ferry_visit visit;
+	struct hk__streams_visit visit;
 	enum hk_status status = staging_enter(group, request, opts, &visit);
 
 	if (status != HK_OK)
@@ -407,7 +408,7 @@ enum hk_status hk__staged_call(struct hk_group *group, const struct hk_request *
 	status = stream_fits(group, request, stream);
 	if (status == HK_OK)
 		status = collective_enqueue(group->staging, request, stream);
-	hk__ferry_leave(group->staging->ferry, &visit);
+	hk__streams_leave(group->staging->streams, &visit);
 	return status;
 }
 
@@ -437,7 +438,8 @@ static enum hk_status transfer_enqueue(struct hk__staging *staging,
 		staging->waits.count--;
 	if (status != HK_OK || wait)
 		return status;
-	status = hk__ferry_await(staging->ferry, stream, call->mark_at, call->turn, &group->why);
+	status = hk__streams_wait_value(staging->streams, stream, call->mark_at, call->turn,
+					&group->why);
 	if (status != HK_OK)
 		hk__world_run(group->world, group_lose, group);
 	return status;
@@ -446,7 +448,7 @@ static enum hk_status transfer_enqueue(struct hk__staging *staging,
 enum hk_status hk__staged_transfer(struct hk_group *group, const struct hk_request *request,
 				   const struct hk_opts *opts, bool batched)
 {
-	struct hk__ferry_visit visit;
+	struct hk__streams_visit visit;
 	enum hk_status status = staging_enter(group, request, opts, &visit);
 
 	if (status != HK_OK)
@@ -455,28 +457,28 @@ enum hk_status hk__staged_transfer(struct hk_group *group, const struct hk_reque
 	status = stream_fits(group, request, stream);
 	if (status == HK_OK)
 		status = transfer_enqueue(group->staging, request, stream, batched);
-	hk__ferry_leave(group->staging->ferry, &visit);
+	hk__streams_leave(group->staging->streams, &visit);
 	return status;
 }
 
 enum hk_status hk__staged_batch_end(struct hk_group *group)
 {
 	struct hk__staging *staging = group->staging;
-	struct hk__ferry_visit visit;
+	struct hk__streams_visit visit;
 
 	if (!staging || !staging->waits.count)
 		return HK_OK;
-	enum hk_status status = hk__ferry_enter(staging->ferry, &visit, &group->why);
+	enum hk_status status = hk__streams_enter(staging->streams, &visit, &group->why);
 	if (status != HK_OK)
 		return status;
 	for (size_t i = 0; i < staging->waits.count && status == HK_OK; i++) {
 		const struct hk__staged_wait *wait = hk__array_at(&staging->waits, i);
 
-		status = hk__ferry_await(staging->ferry, wait->stream, wait->at, wait->turn,
-					 &group->why);
+		status = hk__streams_wait_value(staging->streams, wait->stream, wait->at,
+						wait->turn, &group->why);
 	}
 	staging->waits.count = 0;
-	hk__ferry_leave(staging->ferry, &visit);
+	hk__streams_leave(staging->streams, &visit);
 	if (status != HK_OK)
 		hk__world_run(group->world, group_lose, group);
 	return status;
@@ -545,7 +547,7 @@ static void staging_free(struct hk__staging *staging)
 	for (size_t i = 0; i < staging->slabs.count; i++) {
 		struct hk__staged_slab *slab = hk__array_at(&staging->slabs, i);
 
-		hk__pinned_put(staging->ferry, &slab->marks);
+		hk__pinned_put(staging->streams, &slab->marks);
 		hk__mem_free(group->alloc, slab->counts, (size_t)SLAB_CALLS * 2 * group->n,
 			     sizeof(*slab->counts));
 		hk__mem_free(group->alloc, slab->calls, SLAB_CALLS, sizeof(*slab->calls));
@@ -555,7 +557,7 @@ static void staging_free(struct hk__staging *staging)
 void hk__staged_free(struct hk_group *group)
 {
 	struct hk__staging *staging = group->staging;
-	struct hk__ferry_visit visit;
+	struct hk__streams_visit visit;
 	struct hk_why why;
 
 	if (!staging)
@@ -570,15 +572,15 @@ void hk__staged_free(struct hk_group *group)
 		group->world->refs++;
 		return;
 	}
-	if (hk__ferry_enter(staging->ferry, &visit, &why) == HK_OK) {
+	if (hk__streams_enter(staging->streams, &visit, &why) == HK_OK) {
 		/* Copies of a group that failed may still run; memory is theirs until then. */
-		hk__ferry_rest(staging->ferry);
+		hk__streams_sync(staging->streams);
 		staging_free(staging);
-		hk__ferry_leave(staging->ferry, &visit);
+		hk__streams_leave(staging->streams, &visit);
 	}
 	hk__array_fini(&staging->slabs);
 	hk__array_fini(&staging->waits);
 	hk__array_fini(&staging->rooms);
-	hk__ferry_destroy(staging->ferry);
+	hk__streams_destroy(staging->streams);
 	hk__mem_free(group->alloc, staging, 1, sizeof(*staging));
 }

@@ -19,7 +19,7 @@
 
 #include "group/group.h"
 
-#include "gpu/ferry.h"
+#include "gpu/streams.h"
 
 #define HK__STAGED_CHUNK ((size_t)4 << 20)
 
@@ -60,7 +60,7 @@ struct hk__staged_wait {
 struct hk__staging {
 	struct hk_group *group;
 	struct hk_net *net;		/* the world's */
-	struct hk__ferry *ferry;
+	struct hk__streams *streams;
 	struct hk__array slabs;		/* struct hk__staged_slab */
 	struct hk__staged *free, *flying, *flying_tail;
 	struct hk__array waits;		/* struct hk__staged_wait: of the batch */

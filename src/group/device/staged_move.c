@@ -87,9 +87,9 @@ static enum hk_status pipe_make(struct hk__staging *staging, const struct hk_req
 	if (!pipe->ring)
 		pipe->chunk = slot < HK__STAGED_CHUNK ? HK__STAGED_CHUNK / slot * slot : slot;
 	enum hk_status status =
-		pipe->ring ? hk__pinned_get(staging->ferry, pipe->ring, HK__RING_BYTES, why,
+		pipe->ring ? hk__pinned_get(staging->streams, pipe->ring, HK__RING_BYTES, why,
 					    &pipe->memory)
-			   : hk__pinned_get(staging->ferry, NULL,
+			   : hk__pinned_get(staging->streams, NULL,
 					    HK__RING_HEAD + CHANNEL_CHUNKS * pipe->chunk, why,
 					    &pipe->memory);
 	if (status != HK_OK) {
@@ -129,7 +129,7 @@ void hk__staged_close(struct hk__staging *staging)
 		struct hk__pipe *pipe = staging->pipes;
 
 		staging->pipes = pipe->next;
-		hk__pinned_put(staging->ferry, &pipe->memory);
+		hk__pinned_put(staging->streams, &pipe->memory);
 		/* All ranks have met since, unless the group has failed. */
 		if (pipe->ring && !pipe->sends && whole)
 			hk__ring_drop(pipe->ring);
@@ -183,32 +183,33 @@ static size_t chunk_bytes(const struct hk__staged *call, uint64_t i)
 /* The next chunk of the call, to or from its place; and the word behind it. */
 static enum hk_status chunk_enqueue(const struct hk__staged *call, struct hk_why *why)
 {
-	const struct hk__ferry *ferry = call->staging->ferry;
+	const struct hk__streams *streams = call->staging->streams;
 	const struct hk__pipe *pipe = call->pipe;
 	char *device = call->at + call->copied * pipe->chunk, *host = chunk_at(pipe, pipe->copies);
 	size_t bytes = chunk_bytes(call, call->copied);
-	uint32_t slot = pipe->copies % pipe->slots, lane = pipe->copies % HK__FERRY_LANES;
-	hk__cu_stream stream = pipe->sends ? ferry->down[lane] : ferry->up[lane];
-	enum hk_status status = pipe->sends
-					? hk__ferry_down(ferry, stream, host, device, bytes, why)
-					: hk__ferry_up(ferry, stream, device, host, bytes, why);
+	uint32_t slot = pipe->copies % pipe->slots, lane = pipe->copies % HK__STREAMS_LANES;
+	hk__cu_stream stream = pipe->sends ? streams->to_host[lane] : streams->to_device[lane];
+	enum hk_status status =
+		pipe->sends ? hk__streams_to_host(streams, stream, host, device, bytes, why)
+			    : hk__streams_to_device(streams, stream, device, host, bytes, why);
 
 	if (status == HK_OK)
-		status = hk__ferry_mark(ferry, stream,
-					pipe->words_at + slot * sizeof(struct hk__ring_word),
-					pipe->copies + 1, why);
+		status = hk__streams_write_value(streams, stream,
+						 pipe->words_at +
+							 slot * sizeof(struct hk__ring_word),
+						 pipe->copies + 1, why);
 	return status;
 }
 
 static enum hk_status chunk_copy(struct hk__staged *call, struct hk_why *why)
 {
-	struct hk__ferry_visit visit;
-	enum hk_status status = hk__ferry_enter(call->staging->ferry, &visit, why);
+	struct hk__streams_visit visit;
+	enum hk_status status = hk__streams_enter(call->staging->streams, &visit, why);
 
 	if (status != HK_OK)
 		return status;
 	status = chunk_enqueue(call, why);
-	hk__ferry_leave(call->staging->ferry, &visit);
+	hk__streams_leave(call->staging->streams, &visit);
 	call->copied++;
 	call->last = ++call->pipe->copies;
 	return status;
@@ -386,13 +387,13 @@ static bool call_is_over(const struct hk__staged *call)
 
 static enum hk_status call_open(struct hk__staged *call, struct hk_why *why)
 {
-	struct hk__ferry_visit visit;
-	enum hk_status status = hk__ferry_enter(call->staging->ferry, &visit, why);
+	struct hk__streams_visit visit;
+	enum hk_status status = hk__streams_enter(call->staging->streams, &visit, why);
 
 	if (status != HK_OK)
 		return status;
 	status = pipe_get(call, why);
-	hk__ferry_leave(call->staging->ferry, &visit);
+	hk__streams_leave(call->staging->streams, &visit);
 	return status;
 }
 
