@@ -16,7 +16,7 @@ void bed_open(struct bed *bed, uint32_t n, uint32_t blocks)
 			     .limits = { .blocks = blocks,
 					 .slice_min = 64,
 					 .lines_bytes = 1 << 20,
-					 .rooms_bytes = 64 << 10 } };
+					 .bufs_bytes = 64 << 10 } };
 	for (uint32_t r = 0; r < n; r++) {
 		bed->segments[r] = calloc(1, hk__flat_segment_bytes(&bed->limits));
 		CHECK(bed->segments[r]);

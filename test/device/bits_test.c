@@ -103,7 +103,7 @@ static void bits_try(struct bed *bed, struct rank_run *runs, enum hk_type type, 
 						  "%s %s by %s%s, n=%u: rank %u: byte %zu",
 						  hk_type_name(type), hk_redop_name(op), algo,
 						  lines	  ? " and lines"
-						  : apart ? " and rooms"
+						  : apart ? " and buffers"
 							  : "",
 						  bed->n, r, i);
 			}

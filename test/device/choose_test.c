@@ -28,7 +28,7 @@ static struct gpu_choosing choosing_of(uint32_t n, const struct hk__device_price
 						  .slice_min = 4 << 10,
 						  .slice_max = 2 << 20,
 						  .lines_bytes = 256 << 10,
-						  .rooms_bytes = 1 << 20 },
+						  .bufs_bytes = 1 << 20 },
 				      .prices = prices,
 				      .alloc = &hk__alloc_default };
 }

@@ -234,7 +234,7 @@ static void check_shape(enum hk_coll coll, const char *algo, uint32_t nmoves, ui
 		CHECK_EQ(move->nwait, 7); /* for all to have begun, and nothing else */
 		CHECK_EQ(program->nlast, 7);
 	}
-	CHECK_EQ(flat->rooms, 0);
+	CHECK_EQ(flat->bufs, 0);
 	hk__flat_destroy(flat);
 	hk_plan_free(plan);
 }
@@ -254,8 +254,8 @@ TEST(reducescatter_keeps_nothing)
 	check_shape(HK_COLL_REDUCESCATTER, "direct", 1, 8, 1);
 }
 
-/* Apart, each rank puts what others want into rooms of its own, once, and waits for nobody. */
-static void check_apart(enum hk_coll coll, const char *algo, uint32_t nmoves, uint32_t rooms)
+/* Apart, each rank puts what others want into buffers of its own, once, and waits for nobody. */
+static void check_apart(enum hk_coll coll, const char *algo, uint32_t nmoves, uint32_t bufs)
 {
 	struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 	struct hk_plan *plan;
@@ -273,7 +273,7 @@ static void check_apart(enum hk_coll coll, const char *algo, uint32_t nmoves, ui
 		CHECK_EQ(program->nmail, 0);
 		CHECK_EQ(move->nwait, 0);
 	}
-	CHECK_EQ(flat->rooms, rooms);
+	CHECK_EQ(flat->bufs, bufs);
 	hk__flat_destroy(flat);
 	hk_plan_free(plan);
 }

@@ -103,7 +103,7 @@ static void op_sizes(struct bed *bed, struct bed_op op)
 	}
 }
 
-/* Sends and receives, and alltoallv: by one room, and by more than there are. */
+/* Sends and receives, and alltoallv: by one buffer, and by more than there are. */
 static void messages_try(struct bed *bed)
 {
 	static const uint64_t sizes[] = { 24, 40000, 700000, 9000000 };
@@ -216,7 +216,7 @@ TEST(epochs_come_round)
 	task_run(&(struct task){ .n = 3, .run = rounds_try, .killed = HK_NONE }, 3);
 }
 
-/* Every algorithm, by rooms and by lines. */
+/* Every algorithm, by buffers and by lines. */
 static void every_algorithm(const struct task *task, uint32_t process)
 {
 	static const uint64_t counts[] = { 100, 5000, 300007 };
@@ -248,7 +248,7 @@ TEST(algorithms)
 	task_run(&(struct task){ .n = 4, .run = every_algorithm, .killed = HK_NONE }, 4);
 }
 
-/* ---- large, on a GPU; on the stand-in more slices than there are rooms ---- */
+/* ---- large, on a GPU; on the stand-in more slices than there are buffers ---- */
 
 static void large(const struct task *task, uint32_t process)
 {

@@ -106,7 +106,7 @@ TEST(scatter)
 	coll_all(HK_COLL_SCATTER);
 }
 
-/* ---- every algorithm, with rooms and with lines ---- */
+/* ---- every algorithm, with buffers and with lines ---- */
 
 TEST(every_algorithm)
 {

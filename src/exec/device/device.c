@@ -252,7 +252,7 @@ static enum hk_status flat_choose(struct hk__gpu *gpu, const struct hk__gpu_call
 		status = hk__gpu_shape(&gpu->limits, (*program_out)->flat, call->plan, &call->sizes,
 				       flat);
 	return status == HK_ELIMIT
-		       ? hk__why(why, status, "the plan needs more rooms than a device offers")
+		       ? hk__why(why, status, "the plan needs more buffers than a device offers")
 		       : status;
 }
 

@@ -17,8 +17,8 @@
 /* And not more: who waits for it goes on meanwhile. */
 #define SLICE_MAX (2u << 20)
 #define LINES_BYTES (256u << 10)
-#define ROOMS_BYTES (1u << 20)
-#define ROOMS_BYTES_APART (2u << 20) /* where all messages go through them */
+#define BUFS_BYTES (1u << 20)
+#define BUFS_BYTES_APART (2u << 20) /* where all messages go through them */
 /* Other processes map a segment by whole pages of the driver's. */
 #define SEGMENT_GRAIN (UINT64_C(2) << 20)
 
@@ -95,7 +95,7 @@ static enum hk_status unit_measure(struct hk__gpu *gpu, struct gpu_unit *unit, s
 	if (status != HK_OK)
 		return status;
 	unit->sms = gpu->spec.sms && gpu->spec.sms < (uint32_t)sms ? gpu->spec.sms : (uint32_t)sms;
-	unit->room = unit->sms * (uint32_t)least;
+	unit->resident = unit->sms * (uint32_t)least;
 	return HK_OK;
 }
 
@@ -217,8 +217,8 @@ static void limits_set(struct hk__gpu *gpu, uint32_t blocks)
 					  .slice_min = SLICE_MIN,
 					  .slice_max = SLICE_MAX,
 					  .lines_bytes = LINES_BYTES,
-					  .rooms_bytes = gpu->spec.apart ? ROOMS_BYTES_APART
-									 : ROOMS_BYTES };
+					  .bufs_bytes =
+						  gpu->spec.apart ? BUFS_BYTES_APART : BUFS_BYTES };
 	gpu->segment_bytes = hk__flat_segment_bytes(&gpu->limits) + gpu->spec.more_bytes;
 	gpu->segment_bytes = (gpu->segment_bytes + 127) / 128 * 128;
 }
@@ -229,12 +229,12 @@ static enum hk_status too_many(uint32_t ranks, const struct gpu_unit *unit, stru
 	return hk__why(why, HK_ELIMIT,
 		       "%u ranks on one GPU, but only %u blocks of theirs run at the same time on "
 		       "%u of its multiprocessors: HOCKET_GPU_SMS",
-		       ranks, unit->room, unit->sms);
+		       ranks, unit->resident, unit->sms);
 }
 
 static uint32_t unit_blocks(const struct gpu_unit *unit)
 {
-	return hk__min(unit->sms * BLOCKS_PER_SM, unit->room);
+	return hk__min(unit->sms * BLOCKS_PER_SM, unit->resident);
 }
 
 /* In the unit's context: zeroed memory of so many bytes. */
@@ -281,7 +281,7 @@ static enum hk_status unit_begin(struct hk__gpu *gpu, struct gpu_unit *unit, str
 
 	if (status != HK_OK || gpu->spec.apart || gpu->segments)
 		return status;
-	if (gpu->spec.n > unit->room)
+	if (gpu->spec.n > unit->resident)
 		return too_many(gpu->spec.n, unit, why);
 	limits_set(gpu, unit_blocks(unit) / gpu->spec.n);
 	return segment_make(gpu, unit, gpu->spec.n * gpu->segment_bytes, why, &gpu->segments);
@@ -323,7 +323,7 @@ static enum hk_status rank_begin(struct hk__gpu *gpu, struct gpu_unit *unit, uin
 		return status;
 	status = unit_begin(gpu, unit, why);
 	if (status == HK_OK && !gpu->spec.apart &&
-	    (unit->ranks + 1) * gpu->limits.blocks > unit->room)
+	    (unit->ranks + 1) * gpu->limits.blocks > unit->resident)
 		status = too_many(unit->ranks + 1, unit, why);
 	if (status == HK_OK)
 		status = rank_streams(gpu, &gpu->ranks[rank], why);

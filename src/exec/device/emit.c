@@ -6,7 +6,7 @@
  * one behind the other. A move waits for whoever touched its places last, as far
  * as its rank does not know already that this is over: it knows what it waited
  * for, and what those whom it waited for knew. Bytes of `in` and `out` are
- * another slice's the second time; rooms are the same ones.
+ * another slice's the second time; buffers are the same ones.
  */
 #include "exec/device/moves.h"
 
@@ -403,19 +403,19 @@ static void wiring_fini(struct wiring *wiring)
 
 /* ---- programs ---- */
 
-/* Numbers rooms and lines that are used, by rank. */
-static enum hk_status number_rooms(struct wiring *wiring, struct hk__flat *flat)
+/* Numbers buffers and lines that are used, by rank. */
+static enum hk_status number_bufs(struct wiring *wiring, struct hk__flat *flat)
 {
 	const struct hk_alloc *alloc = wiring->moves->alloc;
-	uint32_t *rooms = hk__mem_zalloc(alloc, wiring->n, sizeof(*rooms));
+	uint32_t *bufs = hk__mem_zalloc(alloc, wiring->n, sizeof(*bufs));
 	uint32_t *lines = hk__mem_zalloc(alloc, wiring->n, sizeof(*lines));
 
-	for (uint32_t i = 0; rooms && lines && i < wiring->count; i++) {
+	for (uint32_t i = 0; bufs && lines && i < wiring->count; i++) {
 		const struct hk__array *dst = &move_at(wiring->moves, wiring->order[i])->dst;
 
 		for (size_t k = 0; k < dst->count; k++) {
 			struct place *place = place_at(wiring->moves, operand_at(dst, k)->at);
-			uint32_t *next = place->kind == PLACE_ROOM   ? &rooms[place->rank]
+			uint32_t *next = place->kind == PLACE_BUF    ? &bufs[place->rank]
 					 : place->kind == PLACE_LINE ? &lines[place->rank]
 								     : NULL;
 
@@ -423,12 +423,12 @@ static enum hk_status number_rooms(struct wiring *wiring, struct hk__flat *flat)
 				place->slot = (*next)++;
 		}
 	}
-	for (uint32_t r = 0; rooms && lines && r < wiring->n; r++) {
-		flat->rooms = hk__max(flat->rooms, rooms[r]);
+	for (uint32_t r = 0; bufs && lines && r < wiring->n; r++) {
+		flat->bufs = hk__max(flat->bufs, bufs[r]);
 		flat->lines = hk__max(flat->lines, lines[r]);
 	}
-	enum hk_status status = rooms && lines ? HK_OK : HK_ENOMEM;
-	hk__mem_free(alloc, rooms, wiring->n, sizeof(*rooms));
+	enum hk_status status = bufs && lines ? HK_OK : HK_ENOMEM;
+	hk__mem_free(alloc, bufs, wiring->n, sizeof(*bufs));
 	hk__mem_free(alloc, lines, wiring->n, sizeof(*lines));
 	return status;
 }
@@ -450,7 +450,7 @@ static bool draft_number(struct hk__array *numbers, uint32_t number)
 /* What a move of the rank may touch. */
 static bool place_fits(const struct wiring *wiring, const struct place *place, uint32_t rank)
 {
-	bool own = place->kind == PLACE_ROOM || place->kind == PLACE_LINE || place->rank == rank;
+	bool own = place->kind == PLACE_BUF || place->kind == PLACE_LINE || place->rank == rank;
 
 	return own || !(wiring->moves->apart || wiring->moves->lines);
 }
@@ -460,7 +460,7 @@ static bool draft_refs(struct draft *draft, const struct wiring *wiring, uint32_
 {
 	static const uint8_t kinds[] = { [PLACE_IN] = HK__FLAT_IN,
 					 [PLACE_OUT] = HK__FLAT_OUT,
-					 [PLACE_ROOM] = HK__FLAT_ROOM,
+					 [PLACE_BUF] = HK__FLAT_BUF,
 					 [PLACE_LINE] = HK__FLAT_LINE };
 
 	for (size_t i = 0; i < operands->count; i++) {
@@ -561,20 +561,20 @@ static bool moves_clash(const struct wiring *wiring, const struct move *a, const
 
 /*
  * How many moves from one on, by number, go at once. Those by memory wait before the
- * first and tell after the last, and their operands have their own room.
+ * first and tell after the last, and their operands have their own space.
  */
 static uint32_t moves_together(const struct wiring *wiring, uint32_t rank, uint32_t first,
 			       const struct hk__flat_move *flat)
 {
 	const uint32_t *at = wiring->by_number[rank];
-	uint32_t count = 1, room = 2 * HK__FLAT_FOLD;
+	uint32_t count = 1, most = 2 * HK__FLAT_FOLD;
 	bool lines = wiring->moves->lines;
 
 	for (; first + count <= wiring->of_rank[rank] && count < TOGETHER_MAX; count++) {
 		const struct hk__flat_move *last = &flat[count];
 
 		if (!lines && (flat[count - 1].nsignal || last->nwait || last->nwait_later ||
-			       last->refs + last->nsrc + last->ndst - flat->refs > room))
+			       last->refs + last->nsrc + last->ndst - flat->refs > most))
 			break;
 		const struct move *next = move_at(wiring->moves, wiring->order[at[first + count]]);
 
@@ -692,7 +692,7 @@ enum hk_status hk__moves_emit(struct moves *moves, struct hk__flat *flat)
 	if (status == HK_OK)
 		status = wire_all(&wiring);
 	if (status == HK_OK)
-		status = number_rooms(&wiring, flat);
+		status = number_bufs(&wiring, flat);
 	flat->programs = hk__mem_zalloc(moves->alloc, moves->n, sizeof(struct hk__flat_program *));
 	if (!flat->programs)
 		status = HK_ENOMEM;

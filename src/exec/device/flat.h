@@ -13,11 +13,11 @@
  * in one order of all moves of all ranks, so nobody waits for ever.
  *
  * A block performs whole slices (plan.h), with the blocks of that number of the
- * other ranks and with nobody else: it has flags, rooms and lines of its own.
+ * other ranks and with nobody else: it has flags, buffers and lines of its own.
  *
- *	room	piece of a rank's segment for what has no place in `in` or `out`
- *	line	the same, for small messages: every word carries its own flag, so
- *		nothing is waited for but the data
+ *	buffer	piece of a rank's segment for what has no place in `in` or `out`
+ *	line	the same, for small messages: every word carries its own flag (as
+ *		in NCCL's LL protocol), so nothing is waited for but the data
  *	epoch	calls of a block so far; counted on the device, so that a graph
  *		can be replayed; its low half goes with flags and words, and is
  *		never 0 (interp.h says what happens when it comes round)
@@ -40,7 +40,7 @@
 enum hk__flat_kind {
 	HK__FLAT_IN,
 	HK__FLAT_OUT,
-	HK__FLAT_ROOM,
+	HK__FLAT_BUF,
 	HK__FLAT_LINE
 };
 
@@ -48,7 +48,7 @@ struct hk__flat_ref {
 	uint16_t rank;
 	uint8_t kind;
 	uint8_t wide;			/* elements are fp32 there (exec.h) */
-	uint32_t slot;			/* of in or out; else the number of room or line */
+	uint32_t slot;			/* of in or out; else the number of buffer or line */
 	uint32_t from;			/* of a line: the rank that writes it */
 };
 
@@ -103,7 +103,7 @@ struct hk__flat_lot {
 	uint32_t pad[28];
 	struct hk__flat_mail mail[HK__FLAT_RANKS];	/* from each rank */
 	uint64_t done[HK__FLAT_RANKS];			/* epochs that each rank has ended */
-	/* Then lines, twice (by turns), and rooms. */
+	/* Then lines, twice (by turns), and buffers. */
 };
 
 /* ---- a call ---- */
@@ -116,7 +116,7 @@ enum hk__flat_mode {
 	HK__FLAT_FAR = 1 << 4		/* ranks on several devices */
 };
 
-enum hk__flat_way {
+enum hk__flat_task {
 	HK__FLAT_COLLECTIVE,
 	HK__FLAT_SEND,
 	HK__FLAT_RECV
@@ -131,7 +131,7 @@ struct hk__flat_report {
 	uint32_t lane, step;		/* where it waited */
 	uint32_t peer;			/* for whom */
 	uint32_t epoch;
-	uint32_t pair;			/* enum hk__flat_way */
+	uint32_t pair;			/* enum hk__flat_task */
 	uint32_t differs;		/* a message is not what the peer makes of it */
 	uint64_t bytes[2], whats[2];	/* of the message, here and there (pair.h) */
 };
@@ -149,7 +149,7 @@ struct hk__flat_call {
 	uint64_t each, more;
 	uint64_t piece;			/* elements of a slice, a multiple of 16 */
 	uint64_t lines_bytes;		/* of a lot, for one turn */
-	uint64_t line_bytes, room_bytes; /* of one */
+	uint64_t line_bytes, buf_bytes; /* of one */
 	uint32_t nslices, nblocks;
 	uint32_t type;			/* enum hk_type */
 	uint32_t op;			/* enum hk_redop; sum for avg and premulsum */

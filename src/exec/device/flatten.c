@@ -2,7 +2,7 @@
 /*
  * flatten.c - runs a plan once, without sizes, and writes down its moves. Nobody
  * waits for a free slot here: a message that is not read or written in place gets
- * a room of its own.
+ * a buffer of its own.
  */
 #include "exec/device/moves.h"
 
@@ -84,8 +84,8 @@ static bool value_is_wide(const struct moves *moves, const struct value *value, 
 
 /*
  * Where a value goes that is stored in a slot. What is narrow goes to `out` itself;
- * wide ones, and all of scratch, to a room that is new each time: rooms that are
- * not needed cost nothing, and a value's room is never widened under it.
+ * wide ones, and all of scratch, to a buffer that is new each time: buffers that are
+ * not needed cost nothing, and a value's buffer is never widened under it.
  */
 static enum hk_status value_store(struct moves *moves, uint32_t rank, const struct hk_span *span,
 				  uint32_t j, struct value value, uint32_t *place_out)
@@ -96,7 +96,7 @@ static enum hk_status value_store(struct moves *moves, uint32_t rank, const stru
 	if (span->buf == HK_BUF_OUT && !value.wide)
 		value.place = moves->out_at[rank] + slot;
 	else
-		value.place = hk__place_new(moves, PLACE_ROOM, rank, 0, value.wide);
+		value.place = hk__place_new(moves, PLACE_BUF, rank, 0, value.wide);
 	*held = value;
 	*place_out = value.place;
 	return value.place == HK_NONE ? HK_ENOMEM : HK_OK;

@@ -24,7 +24,7 @@ struct hk__flat {
 	const struct hk_alloc *alloc;
 	uint32_t n;
 	struct hk__flat_program **programs; /* by rank */
-	uint32_t rooms, lines;		/* of the rank that needs most */
+	uint32_t bufs, lines;		/* of the rank that needs most */
 };
 
 /* HK_EINVAL: not a plan that can be flattened (sendrecv). HK_ELIMIT, HK_ENOMEM. */
@@ -40,7 +40,7 @@ struct hk__flat_limits {
 	uint64_t slice_min;		/* bytes of a chunk that are worth a block */
 	uint64_t slice_max;		/* bytes of a slice of one; 0: any */
 	uint64_t lines_bytes;		/* of a block, for one turn */
-	uint64_t rooms_bytes;		/* of a block */
+	uint64_t bufs_bytes;		/* of a block */
 };
 
 uint64_t hk__flat_segment_bytes(const struct hk__flat_limits *limits);
@@ -50,7 +50,7 @@ void hk__flat_lot_after(uint64_t epoch, struct hk__flat_lot *lot_out);
 
 /*
  * Fills what follows from sizes, type and limits: the same on all ranks. type,
- * mode and n are set. HK_ELIMIT: lines, or rooms, do not fit.
+ * mode and n are set. HK_ELIMIT: lines, or buffers, do not fit.
  */
 enum hk_status hk__flat_shape(const struct hk__flat *flat, const struct hk_plan *plan,
 			      const struct hk_sizes *sizes, const struct hk__flat_limits *limits,

@@ -6,10 +6,10 @@
  * what is sent to several ranks one of many destinations. Then every message
  * becomes memory: it is put to where its receiver would have stored it, or read
  * from where its sender has it, or, if that place is used for something else in
- * between, goes through a room of the receiver's.
+ * between, goes through a buffer of the receiver's.
  *
  * Ranks that are apart do not reach each other's `in` and `out`: what lies there goes
- * through a room of the sender's, one for all who want it, and is read there. So
+ * through a buffer of the sender's, one for all who want it, and is read there. So
  * nobody has to wait to send.
  */
 #include "exec/device/moves.h"
@@ -30,7 +30,7 @@ static bool reaches(const struct moves *moves, uint32_t rank, uint32_t place)
 {
 	const struct place *at = place_at(moves, place);
 
-	return !moves->apart || at->rank == rank || at->kind == PLACE_ROOM;
+	return !moves->apart || at->rank == rank || at->kind == PLACE_BUF;
 }
 
 /* Whether some move strictly between the two times does; reading counts if asked for. */
@@ -107,7 +107,7 @@ static bool only_stores(const struct move *move)
 static bool between_two(const struct moves *moves, const struct move *first,
 			const struct move *second, uint32_t place)
 {
-	if (place_at(moves, place)->kind == PLACE_ROOM)
+	if (place_at(moves, place)->kind == PLACE_BUF)
 		return !touched_between(moves, place, first->time, second->time, true) &&
 		       !touched_between(moves, place, second->time, HK_NONE, true);
 	return touches(moves, &second->dst, place) &&
@@ -205,8 +205,8 @@ static uint32_t stored_by(const struct moves *moves, const struct move *copy)
 			operand_find(&move->dst, *operand_at(&copy->src, 0)) < move->dst.count;
 
 		/* What may be put here by its sender is a move no more. */
-		bool stays = moves->lines ||
-			     (moves->apart && place_at(moves, place)->kind != PLACE_ROOM);
+		bool stays =
+			moves->lines || (moves->apart && place_at(moves, place)->kind != PLACE_BUF);
 		if (stores && (stays || move->src.count > 1 || is_copy(move)))
 			return writer;
 	}
@@ -232,9 +232,9 @@ static bool can_store(const struct moves *moves, const struct move *copy, uint32
 	const struct message *message = message_at(moves, dst->at);
 	if (message->empty)
 		return false;
-	/* A room is read where it is; what is not goes to one, for all who want it. */
+	/* A buffer is read where it is; what is not goes to one, for all who want it. */
 	if (moves->apart && !moves->lines)
-		return place_at(moves, operand_at(&copy->src, 0)->at)->kind != PLACE_ROOM;
+		return place_at(moves, operand_at(&copy->src, 0)->at)->kind != PLACE_BUF;
 	return moves->lines || only_stores(move_at(moves, message->receiver));
 }
 
@@ -282,7 +282,7 @@ static enum hk_status replace(struct moves *moves, uint32_t move, bool writes, u
 static enum hk_status message_through(struct moves *moves, uint32_t id, enum place_kind kind)
 {
 	struct message message = *message_at(moves, id);
-	bool pulled = moves->apart && kind == PLACE_ROOM;
+	bool pulled = moves->apart && kind == PLACE_BUF;
 	uint32_t owner = move_at(moves, pulled ? message.sender : message.receiver)->rank;
 	uint32_t place = hk__place_new(moves, kind, owner, 0, message.value.wide);
 
@@ -335,7 +335,7 @@ static enum hk_status message_place(struct moves *moves, uint32_t id)
 	}
 	uint32_t place = message_lies(moves, sender, receiver);
 	if (place == HK_NONE)
-		return message_through(moves, id, PLACE_ROOM);
+		return message_through(moves, id, PLACE_BUF);
 	operand_remove(&sender->dst, operand_find(&sender->dst, (struct operand){ id, true }));
 	sender->over = sender->dst.count == 0;
 	return replace(moves, message.receiver, false, id, place);

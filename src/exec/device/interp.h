@@ -251,11 +251,11 @@ DEV void flat_operand_find(const struct flat_self *self, const struct hk__flat_m
 	operand->wide = ref->wide;
 	operand->line = 0;
 	operand->scaled = ref->kind == HK__FLAT_IN && (call->mode & HK__FLAT_PREMUL);
-	if (ref->kind == HK__FLAT_ROOM) {
+	if (ref->kind == HK__FLAT_BUF) {
 		/* As far from a boundary of 16 bytes as chunks in well-aligned buffers. */
 		uint64_t skew = ref->wide ? 0 : flat_first_of(call, move->symbol) * size % 16;
 
-		operand->at = lines + 2 * call->lines_bytes + ref->slot * call->room_bytes + skew;
+		operand->at = lines + 2 * call->lines_bytes + ref->slot * call->buf_bytes + skew;
 	} else {
 		base = ref->kind == HK__FLAT_IN ? block->in[ref->rank] : block->out[ref->rank];
 		operand->at = (char *)(uintptr_t)(base + (flat_first_of(call, ref->slot) + from) *
@@ -592,8 +592,8 @@ DEV void flat_lines_find(const struct flat_self *self, uint32_t size)
 		if (operand->line)
 			operand->at = lines + (self->epoch & 1) * call->lines_bytes +
 				      refs[i].slot * call->line_bytes;
-		else if (refs[i].kind == HK__FLAT_ROOM)
-			operand->at = lines + 2 * call->lines_bytes + refs[i].slot * call->room_bytes;
+		else if (refs[i].kind == HK__FLAT_BUF)
+			operand->at = lines + 2 * call->lines_bytes + refs[i].slot * call->buf_bytes;
 		else
 			operand->at = (char *)(uintptr_t)((refs[i].kind == HK__FLAT_IN ? call->in
 										      : call->out) +

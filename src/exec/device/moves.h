@@ -21,7 +21,7 @@
 enum place_kind {
 	PLACE_IN,
 	PLACE_OUT,
-	PLACE_ROOM,
+	PLACE_BUF,
 	PLACE_LINE,
 	PLACE_NOTHING		/* a message without data: only an order */
 };
@@ -29,7 +29,7 @@ enum place_kind {
 struct place {
 	enum place_kind kind;
 	uint32_t rank;
-	uint32_t slot;		/* of in, out; of rooms and lines: numbered in the end */
+	uint32_t slot;		/* of in, out; of buffers and lines: numbered in the end */
 	uint32_t from;		/* of lines: the rank that writes it */
 	bool wide;
 	uint32_t same;		/* the place whose bytes these may be, in place; else itself */

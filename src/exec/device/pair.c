@@ -7,10 +7,10 @@
 #include <string.h>
 
 /* Rooms and places of all peers of a rank. */
-#define ROOMS_APART (UINT64_C(32) << 20)
+#define BUFS_APART (UINT64_C(32) << 20)
 #define PLACES (UINT64_C(4) << 20)
-#define ROOM_MIN 2048u
-#define ROOM_MAX_APART (128u << 10)
+#define BUF_MIN 2048u
+#define BUF_MAX_APART (128u << 10)
 /* Of a message in place: less is not worth a block of its own. */
 #define PART_BYTES (32u << 10)
 #define WARPS (HK__FLAT_THREADS / 32u)
@@ -20,12 +20,12 @@ _Static_assert(sizeof(struct hk__pair_many) <= 32764, "and since CUDA 12.1");
 _Static_assert(sizeof(struct hk__pair_peer) % 16 == 0, "vectors behind it");
 
 /* In place there are none. */
-static uint64_t room_bytes(uint32_t n, bool direct)
+static uint64_t buf_bytes(uint32_t n, bool direct)
 {
-	uint64_t each = ROOMS_APART / n / HK__PAIR_CHANNELS / HK__PAIR_SLOTS / 128 * 128;
+	uint64_t each = BUFS_APART / n / HK__PAIR_CHANNELS / HK__PAIR_SLOTS / 128 * 128;
 
-	each = each < ROOM_MIN ? ROOM_MIN : each;
-	return direct ? 0 : each > ROOM_MAX_APART ? ROOM_MAX_APART : each;
+	each = each < BUF_MIN ? BUF_MIN : each;
+	return direct ? 0 : each > BUF_MAX_APART ? BUF_MAX_APART : each;
 }
 
 static uint32_t small_bytes(uint32_t n)
@@ -38,10 +38,10 @@ static uint32_t small_bytes(uint32_t n)
 
 static uint64_t places_at(uint32_t n, bool direct)
 {
-	uint64_t room = direct ? 0 : room_bytes(n, direct) + HK__PAIR_SLACK;
-	uint64_t rooms = (uint64_t)n * HK__PAIR_CHANNELS * HK__PAIR_SLOTS * room;
+	uint64_t each = direct ? 0 : buf_bytes(n, direct) + HK__PAIR_SLACK;
+	uint64_t bufs = (uint64_t)n * HK__PAIR_CHANNELS * HK__PAIR_SLOTS * each;
 
-	return (sizeof(struct hk__pair_head) + n * sizeof(struct hk__pair_peer) + rooms + 127) /
+	return (sizeof(struct hk__pair_head) + n * sizeof(struct hk__pair_peer) + bufs + 127) /
 	       128 * 128;
 }
 
@@ -132,7 +132,7 @@ void hk__pair_shape(const struct hk__pair_order *orders, uint32_t count, uint32_
 	call->nops = count;
 	call->parts = 0;
 	call->part_bytes = PART_BYTES;
-	call->room_bytes = room_bytes(call->n, direct);
+	call->buf_bytes = buf_bytes(call->n, direct);
 	call->small_bytes = small_bytes(call->n);
 	call->places = places_at(call->n, direct);
 	for (uint32_t i = 0; i < count; i++) {

@@ -10,12 +10,12 @@
  *			word carries its own flag, so nothing is waited for but the
  *			data. Parts of all messages of a launch go at once, each by a
  *			warp of its own (pair_small.h)
- *	by rooms	pieces of the message lie in the rooms of slots, piece j of
+ *	by buffers	pieces of the message lie in the buffers of slots, piece j of
  *			message k in channel (k + j) % CHANNELS; the receiver copies
  *			them out
  *	in place	where ranks reach each other's buffers: the receiver says
  *			where it wants it (a mail to the sender), all blocks of the
- *			sender copy a part, and a slot without a room says that all
+ *			sender copy a part, and a slot without a buffer says that all
  *			of it is there
  *
  * Channels are rings of slots in the receiver's segment; every block of a launch sends
@@ -36,7 +36,7 @@
 #define HK__PAIR_MANY 1024u	/* and of one with 32 KiB: CUDA 12.1 */
 #define HK__PAIR_END 0xffffu
 
-/* A slot holds a room of this, and of what is needed to lie like the message. */
+/* A slot holds a buffer of this, and of what is needed to lie like the message. */
 #define HK__PAIR_SLACK 16u
 
 #define HK__PAIR_PLACES 8u	/* of a pair, for small messages */
@@ -65,7 +65,7 @@ struct hk__pair_index {
 	uint16_t sends : 1;
 };
 
-/* ---- segments: a row of these, one for each peer; then the rooms of each ---- */
+/* ---- segments: a row of these, one for each peer; then the buffers of each ---- */
 
 /* From the receiver, to the sender. */
 struct hk__pair_mail {
@@ -77,7 +77,7 @@ struct hk__pair_mail {
 /* From the sender, to the receiver. */
 struct hk__pair_slot {
 	uint64_t bytes, what;	/* of all of the message */
-	uint64_t skew;		/* of the piece in its room */
+	uint64_t skew;		/* of the piece in its buffer */
 	uint64_t flag;		/* slots of the channel so far */
 };
 
@@ -118,7 +118,7 @@ struct hk__pair_call {
 	uint32_t parts;			/* of the longest small message; 0: there is none */
 	uint32_t small_bytes;		/* that a small message has at most */
 	uint64_t places;		/* where they begin in a segment */
-	uint64_t room_bytes;		/* of a slot, without slack */
+	uint64_t buf_bytes;		/* of a slot, without slack */
 	uint64_t part_bytes;		/* least worth a block, in place */
 	uint64_t timeout_ns;		/* without anything moving */
 	struct hk__flat_report *report;

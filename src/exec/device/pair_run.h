@@ -68,15 +68,15 @@ DEV struct hk__pair_peer *pair_peer(const struct pair_self *self, uint32_t rank,
 	return pair_of(self->call, rank, peer);
 }
 
-/* The room of a receiver's slot. */
-DEV char *pair_room(const struct pair_self *self, uint32_t rank, uint32_t peer, uint32_t channel,
+/* The buffer of a receiver's slot. */
+DEV char *pair_buf(const struct pair_self *self, uint32_t rank, uint32_t peer, uint32_t channel,
 		    uint64_t slot)
 {
-	char *rooms = (char *)pair_peer(self, rank, self->call->n);
+	char *bufs = (char *)pair_peer(self, rank, self->call->n);
 	uint64_t number = ((uint64_t)peer * HK__PAIR_CHANNELS + channel) * HK__PAIR_SLOTS +
 			  slot % HK__PAIR_SLOTS;
 
-	return rooms + number * (self->call->room_bytes + HK__PAIR_SLACK);
+	return bufs + number * (self->call->buf_bytes + HK__PAIR_SLACK);
 }
 
 DEV bool pair_far(const struct pair_self *self)
@@ -92,11 +92,11 @@ DEV bool pair_in_place(const struct pair_self *self, const struct hk__pair_op *o
 /* Slots that it takes; small ones take none. */
 DEV uint64_t pair_pieces(const struct pair_self *self, const struct hk__pair_op *op)
 {
-	uint64_t room = self->call->room_bytes;
+	uint64_t each = self->call->buf_bytes;
 
 	if (pair_is_small(self->call, op))
 		return 0;
-	return pair_in_place(self, op) ? 1 : (op->bytes + room - 1) / room;
+	return pair_in_place(self, op) ? 1 : (op->bytes + each - 1) / each;
 }
 
 DEV uint32_t pair_parts(const struct pair_self *self, const struct hk__pair_op *op)
@@ -494,16 +494,16 @@ DEV void pair_move_piece(const struct pair_self *self, const struct pair_walk *w
 			 uint32_t channel)
 {
 	const struct hk__pair_op *op = &self->ops[walk->op];
-	uint64_t room_bytes = self->call->room_bytes, from = walk->piece * room_bytes;
-	uint64_t bytes = op->bytes - from < room_bytes ? op->bytes - from : room_bytes;
-	char *at = pair_pointer(op->at + from), *room;
+	uint64_t buf_bytes = self->call->buf_bytes, from = walk->piece * buf_bytes;
+	uint64_t bytes = op->bytes - from < buf_bytes ? op->bytes - from : buf_bytes;
+	char *at = pair_pointer(op->at + from), *buf;
 
 	if (self->sends) {
-		room = pair_room(self, peer, self->call->rank, channel, walk->slots);
-		pair_copy(self, room + op->at % HK__PAIR_SLACK, at, bytes);
+		buf = pair_buf(self, peer, self->call->rank, channel, walk->slots);
+		pair_copy(self, buf + op->at % HK__PAIR_SLACK, at, bytes);
 	} else {
-		room = pair_room(self, self->call->rank, peer, channel, walk->slots);
-		pair_copy(self, at, room + pair_slot(self, walk, peer, channel)->skew, bytes);
+		buf = pair_buf(self, self->call->rank, peer, channel, walk->slots);
+		pair_copy(self, at, buf + pair_slot(self, walk, peer, channel)->skew, bytes);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape.c - a call of some size: slices, blocks, and where rooms and lines lie. */
+/* shape.c - a call of some size: slices, blocks, and where buffers and lines lie. */
 #include "exec/device/flatten.h"
 
 #define GRAIN 16u /* elements: slices begin at multiples of so many */
@@ -7,7 +7,7 @@
 
 uint64_t hk__flat_lot_bytes(const struct hk__flat_limits *limits)
 {
-	return ROUND_UP(sizeof(struct hk__flat_lot) + 2 * limits->lines_bytes + limits->rooms_bytes,
+	return ROUND_UP(sizeof(struct hk__flat_lot) + 2 * limits->lines_bytes + limits->bufs_bytes,
 			128);
 }
 
@@ -74,8 +74,8 @@ enum hk_status hk__flat_shape(const struct hk__flat *flat, const struct hk_plan 
 	call->piece = ROUND_UP((longest + wanted - 1) / wanted, GRAIN);
 	if (limits->slice_max && call->piece * size > limits->slice_max)
 		call->piece = ROUND_UP(limits->slice_max / size, GRAIN);
-	if (flat->rooms) {
-		most = limits->rooms_bytes / flat->rooms / 128 * 128;
+	if (flat->bufs) {
+		most = limits->bufs_bytes / flat->bufs / 128 * 128;
 		most = most < 32 ? 0 : (most - 32) / widest / GRAIN * GRAIN;
 		call->piece = call->piece < most ? call->piece : most;
 	}
@@ -83,7 +83,7 @@ enum hk_status hk__flat_shape(const struct hk__flat *flat, const struct hk_plan 
 		return HK_ELIMIT;
 	call->piece = call->piece ? call->piece : GRAIN;
 	uint64_t nslices = longest ? (longest + call->piece - 1) / call->piece : 1;
-	call->room_bytes = ROUND_UP(call->piece * widest + 32, 128);
+	call->buf_bytes = ROUND_UP(call->piece * widest + 32, 128);
 	call->line_bytes = line_bytes(call->piece, widest);
 	call->lines_bytes = limits->lines_bytes;
 	call->lot_bytes = hk__flat_lot_bytes(limits);

@@ -34,7 +34,7 @@ struct gpu_unit {
 	hk__cu_function pairs[PAIRS_COUNT];
 	hk__cu_stream stream;			     /* for copies of programs */
 	unsigned char uuid[16];
-	uint32_t sms, room;		   /* that are used; blocks that run at the same time */
+	uint32_t sms, resident;	   /* that are used; blocks that run at the same time */
 	uint32_t ranks;			   /* of this process that have joined here */
 	hk__cu_ptr segments[HK__FLAT_RANKS]; /* by rank, as this GPU sees them */
 	bool opened[HK__FLAT_RANKS];	   /* they are other processes' */
@@ -94,7 +94,7 @@ void hk__gpu_choices_free(struct hk__gpu *gpu);
 /* Sums that are not complete are fp32; as exec/program.c has it. */
 bool hk__gpu_wide(enum hk_coll coll, uint32_t n, enum hk_type type, enum hk_redop op);
 /*
- * The call's shape, by lines if its mode says so. HK_ELIMIT: lines do not fit, or rooms
+ * The call's shape, by lines if its mode says so. HK_ELIMIT: lines do not fit, or buffers
  * do not.
  */
 enum hk_status hk__gpu_shape(const struct hk__flat_limits *limits, const struct hk__flat *flat,
