@@ -75,6 +75,7 @@ static void fuzz_table(const uint8_t *data, size_t size)
 		fuzz_assert(peers[r].node == peers_again[r].node &&
 				    peers[r].local == peers_again[r].local &&
 				    peers[r].addr_len == peers_again[r].addr_len &&
+				    peers[r].quiet_port == peers_again[r].quiet_port &&
 				    memcmp(&peers[r].addr, &peers_again[r].addr,
 					   sizeof(peers[r].addr)) == 0,
 			    "a rank that reads differently");

@@ -144,6 +144,26 @@ err_socket:
 	return HK_EIO;
 }
 
+enum hk_status hk__place_quiet(struct hk__place *place, int *fd_out)
+{
+	int fd = hk__fd_open(
+		socket(place->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+
+	if (fd < 0)
+		return HK_EIO;
+	/* Without SO_REUSEADDR: nobody else may listen there while this is open. */
+	hk__place_port_set(place, 0);
+	if (bind(fd, (const struct sockaddr *)&place->addr, place->len) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&place->addr, &place->len) == 0) {
+		*fd_out = fd;
+		return HK_OK;
+	}
+	int error = errno;
+	hk__fd_close(fd);
+	errno = error;
+	return HK_EIO;
+}
+
 /* ---- interfaces ---- */
 
 static bool iface_is(const struct ifaddrs *entry, const char *iface)

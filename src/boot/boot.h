@@ -120,6 +120,7 @@ struct hk__boot_peer {
 	uint32_t local;			/* its place among the ranks of its host */
 	struct sockaddr_storage addr;	/* where it takes connections */
 	socklen_t addr_len;		/* 0 in a group of one */
+	uint16_t quiet_port;		/* of that address: bound, never listened at */
 	struct hk__rank_info info;
 };
 
@@ -131,6 +132,7 @@ struct hk__boot {
 	struct hk__boot_peer *peers;	/* of all n */
 	uint32_t *locals;		/* ranks of this host, in order */
 	int listen_fd;			/* takes data connections; non-blocking; -1: n is 1 */
+	int quiet_fd;			/* holds this rank's quiet port; -1: n is 1 */
 	int segment_fd;			/* nlocal segments of segment_bytes, then a board;
 					   -1: not shared */
 	int *bells;			/* eventfds of the ranks of this host; NULL: one host,

@@ -13,7 +13,7 @@
 #define PAUSE_MAX_NS (200 * HK__MS_NS)
 
 /* The last byte is the version of all that is said. */
-const unsigned char hk__conn_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 3 };
+const unsigned char hk__conn_magic[8] = { 'H', 'K', 'b', 'o', 'o', 't', 0, 4 };
 
 /* ---- time ---- */
 

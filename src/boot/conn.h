@@ -63,6 +63,11 @@ enum hk_status hk__place_iface(const char *iface, sa_family_t family, struct hk_
 struct hk__place hk__place_any(sa_family_t family);
 /* Non-blocking, closed on exec; errno where it fails. Fills the place's port. */
 enum hk_status hk__place_listen(struct hk__place *place, int *fd_out);
+/*
+ * A quiet port: bound, so nobody else's, and never listened at, so the system
+ * refuses connections. As above; the place's port is any.
+ */
+enum hk_status hk__place_quiet(struct hk__place *place, int *fd_out);
 
 /* ---- connections ---- */
 

@@ -28,24 +28,37 @@ struct follow {
 	struct hk__places places;
 	struct hk__hello hello;
 	int listen_fd;	    /* takes data connections; -1: not yet */
+	int quiet_fd;	    /* holds the quiet port; -1: not yet */
 	int fd;		    /* to rank 0 */
 	struct hk_why last; /* of the last try */
 	char name[40];	    /* of this rank, for messages */
 };
 
+static void follow_close_ports(struct follow *follow)
+{
+	if (follow->listen_fd >= 0)
+		hk__fd_close(follow->listen_fd);
+	if (follow->quiet_fd >= 0)
+		hk__fd_close(follow->quiet_fd);
+	follow->listen_fd = follow->quiet_fd = -1;
+}
+
 /* Data connections are taken where this one was made from. */
 static enum hk_status follow_listen(struct follow *follow)
 {
+	struct hk__hello *hello = &follow->hello;
 	struct hk__place here;
 
-	if (follow->listen_fd >= 0)
-		hk__fd_close(follow->listen_fd);
-	follow->listen_fd = -1;
+	follow_close_ports(follow);
 	if (hk__place_of(follow->fd, &here) != HK_OK)
 		return hk__why(follow->why, HK_EIO, "%s: the connection to rank 0 has no address",
 			       follow->name);
-	return hk__meet_listen(follow->spec, &here, follow->why, &follow->hello.place,
-			       &follow->listen_fd);
+	enum hk_status status = hk__meet_listen(follow->spec, &here, follow->why, &hello->place,
+						&follow->listen_fd);
+	if (status == HK_OK)
+		status = hk__meet_quiet(follow->spec, &hello->place, follow->why,
+					&hello->quiet_port, &follow->quiet_fd);
+	return status;
 }
 
 static void follow_hang_up(struct follow *follow)
@@ -303,6 +316,7 @@ enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadli
 				 .deadline_ns = deadline_ns,
 				 .patience_ns = PATIENCE_NS,
 				 .listen_fd = -1,
+				 .quiet_fd = -1,
 				 .fd = -1 };
 	struct hk__table table = { .n = 0 };
 
@@ -319,8 +333,9 @@ enum hk_status hk__meet_follow(const struct hk__boot_spec *spec, uint64_t deadli
 	if (status == HK_OK) {
 		memcpy(run_out, table.run, HK__RUN_BYTES);
 		boot->listen_fd = follow.listen_fd;
-	} else if (follow.listen_fd >= 0) {
-		hk__fd_close(follow.listen_fd);
+		boot->quiet_fd = follow.quiet_fd;
+	} else {
+		follow_close_ports(&follow);
 	}
 	return status;
 }

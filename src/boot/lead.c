@@ -503,6 +503,7 @@ static enum hk_status hosts_number(struct lead *lead, struct hk__boot_peer *peer
 						   .local = (*count)++,
 						   .addr = hello->place.addr,
 						   .addr_len = hello->place.len,
+						   .quiet_port = hello->quiet_port,
 						   .info = hello->info };
 	}
 	status = HK_OK;
@@ -622,6 +623,9 @@ static enum hk_status lead_meet(struct lead *lead, struct hk__boot *boot,
 	if (status == HK_OK)
 		status = hk__meet_listen(lead->spec, &lead->data, &lead->why,
 					 &lead->hellos[0].place, &boot->listen_fd);
+	if (status == HK_OK)
+		status = hk__meet_quiet(lead->spec, &lead->hellos[0].place, &lead->why,
+					&lead->hellos[0].quiet_port, &boot->quiet_fd);
 	if (status == HK_OK)
 		status = hosts_number(lead, boot->peers);
 	if (status != HK_OK) {

@@ -56,6 +56,21 @@ enum hk_status hk__meet_listen(const struct hk__boot_spec *spec, const struct hk
 		       strerrordesc_np(errno));
 }
 
+enum hk_status hk__meet_quiet(const struct hk__boot_spec *spec, const struct hk__place *at,
+			      struct hk_why *why, uint16_t *port_out, int *fd_out)
+{
+	struct hk__place place = *at;
+	char text[HK__PLACE_TEXT];
+
+	if (hk__place_quiet(&place, fd_out) == HK_OK) {
+		*port_out = hk__place_port(&place);
+		return HK_OK;
+	}
+	hk__place_text(&place, text);
+	return hk__why(why, HK_EIO, "rank %u cannot bind a second port at %s: %s%s", spec->rank,
+		       text, strerrordesc_np(errno), errno == EMFILE ? "; raise ulimit -n" : "");
+}
+
 uint64_t hk__meet_look_at(const struct hk__boot_spec *spec, uint64_t deadline_ns)
 {
 	uint64_t next_ns = hk__now_ns() + LOOK_NS;
@@ -161,6 +176,7 @@ enum hk_status hk__boot_join(const struct hk__boot_spec *spec, struct hk_why *wh
 	if (!boot.alloc)
 		boot.alloc = &hk__alloc_default;
 	boot.listen_fd = -1;
+	boot.quiet_fd = -1;
 	boot.segment_fd = -1;
 	if (!newcomer)
 		boot.peers = hk__mem_zalloc(boot.alloc, boot.n, sizeof(struct hk__boot_peer));
@@ -181,6 +197,8 @@ void hk__boot_leave(struct hk__boot *boot)
 		return;
 	if (boot->listen_fd >= 0)
 		hk__fd_close(boot->listen_fd);
+	if (boot->quiet_fd >= 0)
+		hk__fd_close(boot->quiet_fd);
 	if (boot->segment_fd >= 0)
 		hk__fd_close(boot->segment_fd);
 	for (uint32_t i = 0; boot->bells && i < boot->nlocal; i++)
@@ -189,5 +207,5 @@ void hk__boot_leave(struct hk__boot *boot)
 	hk__mem_free(boot->alloc, boot->bells, boot->nlocal, sizeof(int));
 	hk__mem_free(boot->alloc, boot->locals, boot->nlocal, sizeof(uint32_t));
 	hk__mem_free(boot->alloc, boot->peers, boot->n, sizeof(struct hk__boot_peer));
-	*boot = (struct hk__boot){ .listen_fd = -1, .segment_fd = -1 };
+	*boot = (struct hk__boot){ .listen_fd = -1, .quiet_fd = -1, .segment_fd = -1 };
 }

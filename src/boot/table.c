@@ -6,11 +6,13 @@
 #include <string.h>
 
 #define PLACE_BYTES 20u
+#define QUIET_BYTES 2u
 #define CARD_BYTES 12u
-#define ENTRY_BYTES (4u + PLACE_BYTES + CARD_BYTES)
+#define ENTRY_BYTES (4u + PLACE_BYTES + QUIET_BYTES + CARD_BYTES)
 #define HEAD_BYTES (HK__RUN_BYTES + 4u)
 
-_Static_assert(HK__HELLO_BYTES == 4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + 8 + CARD_BYTES,
+_Static_assert(HK__HELLO_BYTES ==
+		       4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + QUIET_BYTES + 8 + CARD_BYTES,
 	       "a hello fits");
 _Static_assert(HK__HELLO_BYTES <= HK__HELLO_MAX, "a claim takes a hello");
 
@@ -75,6 +77,14 @@ static bool place_read(const unsigned char **at, struct sockaddr_storage *addr, 
 	return (kind == 4 || kind == 6) && port != 0;
 }
 
+/* ---- quiet ports ---- */
+
+static bool quiet_read(const unsigned char **at, uint16_t *port)
+{
+	*port = (uint16_t)get(at, QUIET_BYTES);
+	return *port != 0;
+}
+
 /* ---- what a rank tells of itself ---- */
 
 static unsigned char *info_write(const struct hk__rank_info *info, unsigned char *at)
@@ -101,6 +111,7 @@ void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__
 	at = put(at, hello->segment_bytes, 8);
 	memcpy(at, hello->host, HK__HOST_BYTES);
 	at = place_write(&hello->place, at + HK__HOST_BYTES);
+	at = put(at, hello->quiet_port, QUIET_BYTES);
 	at = put(at, hello->meeting, 8);
 	at = info_write(&hello->info, at);
 	hk_assert(at == bytes_out + HK__HELLO_BYTES);
@@ -119,7 +130,8 @@ bool hk__hello_read(const unsigned char bytes[HK__HELLO_BYTES], struct hk__hello
 	hello.segment_bytes = get(&at, 8);
 	memcpy(hello.host, at, HK__HOST_BYTES);
 	at += HK__HOST_BYTES;
-	if (!place_read(&at, &hello.place.addr, &hello.place.len) || flags > 3)
+	if (!place_read(&at, &hello.place.addr, &hello.place.len) ||
+	    !quiet_read(&at, &hello.quiet_port) || flags > 3)
 		return false;
 	hello.meeting = get(&at, 8);
 	if (!info_read(&at, &hello.info))
@@ -177,6 +189,7 @@ void hk__table_write(const struct hk__table *table, unsigned char *bytes_out)
 		struct hk__place place = { peer->addr, peer->addr_len };
 
 		at = place_write(&place, put(at, peer->node, 4));
+		at = put(at, peer->quiet_port, QUIET_BYTES);
 		at = info_write(&peer->info, at);
 	}
 }
@@ -198,7 +211,7 @@ bool hk__table_read(const unsigned char *bytes, size_t len, uint32_t *counts,
 
 		peer->node = (uint32_t)get(&at, 4);
 		if (peer->node > table->nnodes || !place_read(&at, &peer->addr, &peer->addr_len) ||
-		    !info_read(&at, &peer->info))
+		    !quiet_read(&at, &peer->quiet_port) || !info_read(&at, &peer->info))
 			return false;
 		table->nnodes += peer->node == table->nnodes;
 		peer->local = counts[peer->node]++;

@@ -19,11 +19,12 @@ struct hk__hello {
 	uint64_t segment_bytes;
 	unsigned char host[HK__HOST_BYTES];
 	struct hk__place place;	/* where it takes connections */
+	uint16_t quiet_port;	/* of the same address (conn.h) */
 	uint64_t meeting;	/* of those who grow; 0: of a start, or a newcomer */
 	struct hk__rank_info info;
 };
 
-#define HK__HELLO_BYTES 76u
+#define HK__HELLO_BYTES 78u
 
 void hk__hello_write(const struct hk__hello *hello, unsigned char bytes_out[HK__HELLO_BYTES]);
 /* False: no rank says that. */

@@ -44,6 +44,7 @@ struct hk__commons {
 	size_t bytes;
 	struct sockaddr_storage *addrs;	/* by rank, if they talk over TCP */
 	socklen_t *addr_lens;
+	uint16_t *quiet_ports;		/* of the same addresses (conn.h) */
 	const struct hk_alloc *alloc;
 	struct hk_fabric *like;		/* as a world's */
 };

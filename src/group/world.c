@@ -57,6 +57,7 @@ static void commons_unref(struct hk__commons *commons)
 	hk__shm_segment_unmap(commons->memory, commons_bytes(commons));
 	hk__mem_free(commons->alloc, commons->addrs, commons->n, sizeof(*commons->addrs));
 	hk__mem_free(commons->alloc, commons->addr_lens, commons->n, sizeof(socklen_t));
+	hk__mem_free(commons->alloc, commons->quiet_ports, commons->n, sizeof(uint16_t));
 	hk__mem_free(commons->alloc, commons, 1, sizeof(*commons));
 }
 
@@ -87,6 +88,8 @@ void hk__world_unref(struct hk__world *world)
 	hk__mem_free(world->alloc, world->node, world->n, sizeof(uint32_t));
 	if (world->commons && world->boot.listen_fd >= 0)
 		hk__fd_close(world->boot.listen_fd);
+	if (world->commons && world->boot.quiet_fd >= 0)
+		hk__fd_close(world->boot.quiet_fd);
 	hk__boot_leave(&world->boot);
 	pthread_mutex_destroy(&world->lock);
 	pthread_cond_destroy(&world->over);
@@ -171,6 +174,14 @@ static enum hk_status world_address(void *ctx, uint32_t rank, struct sockaddr_st
 	return HK_OK;
 }
 
+static uint16_t world_quiet_port(void *ctx, uint32_t rank)
+{
+	const struct hk__world *world = ctx;
+
+	return world->commons ? world->commons->quiet_ports[rank]
+			      : world->boot.peers[rank].quiet_port;
+}
+
 /* ---- opening nets ---- */
 
 static enum hk_status world_map_board(struct hk__world *world)
@@ -226,6 +237,7 @@ static enum hk_status world_open_tcp(struct hk__world *world, const struct hk__w
 				    .n = world->n,
 				    .listen_fd = world->boot.listen_fd,
 				    .address = world_address,
+				    .quiet_port = world_quiet_port,
 				    .ctx = world,
 				    .connect_timeout_ns = opts->timeout_ns,
 				    .silence_ns = opts->silence_ns,
@@ -329,7 +341,7 @@ static struct hk__world *world_alloc(const struct hk_alloc *alloc, uint32_t rank
 	*world = (struct hk__world){
 		.alloc = alloc, .rank = rank, .n = n, .refs = 1, .depth = hk__fork_depth
 	};
-	world->boot.listen_fd = world->boot.segment_fd = -1;
+	world->boot.listen_fd = world->boot.quiet_fd = world->boot.segment_fd = -1;
 	pthread_condattr_t attr;
 	pthread_mutex_init(&world->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -431,7 +443,8 @@ static enum hk_status commons_create(const struct hk_alloc *alloc, uint32_t n,
 	atomic_store(&commons->refs, 1);
 	commons->addrs = hk__mem_zalloc(alloc, n, sizeof(*commons->addrs));
 	commons->addr_lens = hk__mem_zalloc(alloc, n, sizeof(socklen_t));
-	if (!commons->addrs || !commons->addr_lens)
+	commons->quiet_ports = hk__mem_zalloc(alloc, n, sizeof(uint16_t));
+	if (!commons->addrs || !commons->addr_lens || !commons->quiet_ports)
 		status = HK_ENOMEM;
 	if (status == HK_OK)
 		status = hk__shm_segment_create(commons_bytes(commons), &fd);
@@ -450,16 +463,24 @@ static enum hk_status commons_create(const struct hk_alloc *alloc, uint32_t n,
 	return HK_OK;
 }
 
-/* Every rank listens on loopback. */
-static enum hk_status commons_listen(struct hk__commons *commons, uint32_t rank, int *fd_out)
+/* Every rank listens on loopback, and holds a quiet port of it. */
+static enum hk_status commons_listen(struct hk__commons *commons, uint32_t rank,
+				     struct hk__boot *boot)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	enum hk_status status = hk__tcp_listen((const struct sockaddr *)&any, sizeof(any), fd_out);
+	enum hk_status status =
+		hk__tcp_listen((const struct sockaddr *)&any, sizeof(any), &boot->listen_fd);
 
 	commons->addr_lens[rank] = sizeof(commons->addrs[rank]);
-	if (status == HK_OK && getsockname(*fd_out, (struct sockaddr *)&commons->addrs[rank],
-					   &commons->addr_lens[rank]) != 0)
+	if (status == HK_OK &&
+	    getsockname(boot->listen_fd, (struct sockaddr *)&commons->addrs[rank],
+			&commons->addr_lens[rank]) != 0)
 		status = HK_EIO;
+	if (status != HK_OK)
+		return status;
+	struct hk__place quiet = { commons->addrs[rank], commons->addr_lens[rank] };
+	status = hk__place_quiet(&quiet, &boot->quiet_fd);
+	commons->quiet_ports[rank] = hk__place_port(&quiet);
 	return status;
 }
 
@@ -480,7 +501,7 @@ static enum hk_status world_create_thread(const struct hk__world_spec *spec, uin
 		world->is_near[r] = true;
 	world_set_patience(world, world->n);
 	if (spec->net == HK__NET_TCP)
-		status = commons_listen(commons, rank, &world->boot.listen_fd);
+		status = commons_listen(commons, rank, &world->boot);
 	if (status != HK_OK) {
 		hk__world_unref(world);
 		return status;

@@ -6,6 +6,7 @@
 #include "group/boot_ranks.h"
 #include "net/shm/shm.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -91,6 +92,39 @@ TEST(rank_infos)
 			CHECK_EQ(members[r].boot.peers[s].info.process, ~UINT64_C(0) - s);
 			CHECK_EQ(members[r].boot.peers[s].info.flags, s);
 		}
+	}
+	members_leave(3);
+}
+
+static int error_of(int rc)
+{
+	return rc == 0 ? 0 : errno;
+}
+
+/* Each holds a port where its host refuses connections, and all know which. */
+TEST(quiet_ports)
+{
+	members_init(3);
+	members_run(3);
+	members_check_ok(3);
+	for (uint32_t r = 0; r < 3; r++) {
+		const struct hk__boot_peer *peer = &members[0].boot.peers[r];
+		struct hk__place place = { peer->addr, peer->addr_len };
+		int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		CHECK(fd >= 0);
+		for (uint32_t s = 0; s < 3; s++)
+			CHECK_EQ(members[s].boot.peers[r].quiet_port, peer->quiet_port);
+		CHECK(peer->quiet_port != hk__place_port(&place));
+		hk__place_port_set(&place, peer->quiet_port);
+		CHECK_EQ(error_of(connect(fd, (struct sockaddr *)&place.addr, place.len)),
+			 ECONNREFUSED);
+		close(fd);
+		/* Nobody else gets it. */
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+		CHECK_EQ(error_of(bind(fd, (struct sockaddr *)&place.addr, place.len)), EADDRINUSE);
+		close(fd);
 	}
 	members_leave(3);
 }

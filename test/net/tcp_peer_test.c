@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "net/puppet.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -304,13 +305,44 @@ TEST(one_that_is_to_connect_and_is_out_of_reach)
 }
 
 /* Whose queue is full lets no more in, and says nothing: but its host is there. */
-static void crowd_at(uint32_t rank, int fds[3])
+static void crowd_at(const struct sockaddr *addr, int fds[3])
 {
 	for (int i = 0; i < 3; i++) {
 		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		CHECK(fds[i] >= 0);
-		(void)connect(fds[i], (struct sockaddr *)&addresses[rank], addresses_len);
+		(void)connect(fds[i], addr, addresses_len);
 	}
+}
+
+static void crowd_leave(int fds[3])
+{
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
+static struct sockaddr_in quiet; /* of every rank; its host refuses there while nobody listens */
+
+static uint16_t quiet_port_of(void *ctx, uint32_t rank)
+{
+	(void)ctx;
+	(void)rank;
+	return ntohs(quiet.sin_port);
+}
+
+/* Silence is short, and there is a quiet port: the socket holds it. */
+static int quiet_bind(void)
+{
+	socklen_t len = sizeof(quiet);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	quiet = (struct sockaddr_in){ .sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	CHECK(fd >= 0);
+	CHECK_EQ(bind(fd, (struct sockaddr *)&quiet, sizeof(quiet)), 0);
+	CHECK_EQ(getsockname(fd, (struct sockaddr *)&quiet, &len), 0);
+	how.quiet_port = quiet_port_of;
+	how.silence_ns = SHORT_NS;
+	return fd;
 }
 
 TEST(one_that_is_to_connect_and_has_a_crowd_at_its_door)
@@ -318,11 +350,10 @@ TEST(one_that_is_to_connect_and_has_a_crowd_at_its_door)
 	struct hk_chan_spec here = spec_to(0, 0);
 	struct hk_message message;
 	struct hk_chan *in;
-	int fds[3];
+	int fds[3], quiet_fd = quiet_bind();
 
-	how.silence_ns = SHORT_NS;
 	int listener = deaf_listener(0);
-	crowd_at(0, fds);
+	crowd_at((struct sockaddr *)&addresses[0], fds);
 	open_one(1, key, listen_as(1));
 	listen_to_events();
 	CHECK_EQ(hk__chan_open_recv(nets[1], &here, &in), HK_OK);
@@ -333,8 +364,33 @@ TEST(one_that_is_to_connect_and_has_a_crowd_at_its_door)
 	wait_for(HK_NET_DEAD, FOREVER);
 	check_heard(0, 0, 1);
 	hk__chan_close(in);
-	for (int i = 0; i < 3; i++)
-		close(fds[i]);
+	crowd_leave(fds);
+	close(quiet_fd);
+	close_ranks();
+}
+
+/* Its quiet port is asked, and no other: where that is silent too, it is out of reach. */
+TEST(one_with_a_crowd_at_its_door_that_is_silent_elsewhere)
+{
+	struct hk_chan_spec here = spec_to(0, 0);
+	struct hk_chan *in;
+	int fds[3], quiet_fds[3], quiet_fd = quiet_bind();
+
+	int listener = deaf_listener(0);
+	crowd_at((struct sockaddr *)&addresses[0], fds);
+	CHECK_EQ(listen(quiet_fd, 0), 0);
+	crowd_at((struct sockaddr *)&quiet, quiet_fds);
+	open_one(1, key, listen_as(1));
+	listen_to_events();
+	CHECK_EQ(hk__chan_open_recv(nets[1], &here, &in), HK_OK);
+	wait_for(HK_NET_LOST, FOREVER);
+	check_heard(0, 1, 0);
+	CHECK_HAS(heard.why, "it cannot be reached: ");
+	hk__chan_close(in);
+	crowd_leave(fds);
+	crowd_leave(quiet_fds);
+	close(listener);
+	close(quiet_fd);
 	close_ranks();
 }
 
@@ -344,11 +400,10 @@ TEST(one_to_connect_to_that_has_a_crowd_at_its_door)
 	struct hk_chan_spec there = spec_to(1, 0);
 	struct hk_chan *out;
 	void *slot = NULL;
-	int fds[3];
+	int fds[3], quiet_fd = quiet_bind();
 
-	how.silence_ns = SHORT_NS;
 	int listener = deaf_listener(1);
-	crowd_at(1, fds);
+	crowd_at((struct sockaddr *)&addresses[1], fds);
 	open_one(0, key, listen_as(0));
 	CHECK_EQ(hk__chan_open_send(nets[0], &there, &out), HK_OK);
 	uint64_t until = hk__now_ns() + 8 * SHORT_NS;
@@ -357,12 +412,12 @@ TEST(one_to_connect_to_that_has_a_crowd_at_its_door)
 		CHECK_EQ(hk__chan_reserve(out, 4, &slot), HK_OK);
 		CHECK(!slot);
 	}
-	for (int i = 0; i < 3; i++)
-		close(fds[i]);
+	crowd_leave(fds);
 	CHECK_EQ(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
 	open_one(1, key, listener); /* it looks at last */
 	hk__chan_close(out);
 	check_job_goes_on();
+	close(quiet_fd);
 	close_ranks();
 }
 

@@ -198,7 +198,7 @@ static uint64_t try_for(const struct tcp_link *link, bool silent)
 	return limit;
 }
 
-/* Whether no attempt is left. A host with too many at its door is asked at another. */
+/* Whether no attempt is left. A host with too many at its door is asked at its quiet port. */
 static bool try_no_more(struct tcp_link *link, int error, uint64_t now)
 {
 	uint64_t *since = error ? &link->silent_from : &link->failed_since;

@@ -341,7 +341,7 @@ void hk__tcp_peer_dead(struct tcp *tcp, struct tcp_peer *peer);
 /* A connection to it ended: asks whether its process has. */
 void hk__tcp_peer_judge(struct tcp *tcp, struct tcp_peer *peer);
 void hk__tcp_peer_probe(struct tcp *tcp, struct tcp_peer *peer);
-/* A host that answers nothing at one port may do so at another. */
+/* A host that answers nothing where its rank listens may refuse at its quiet port. */
 void hk__tcp_peer_ping(struct tcp *tcp, struct tcp_peer *peer);
 bool hk__tcp_peer_seen(const struct tcp *tcp, const struct tcp_peer *peer, uint64_t now);
 void hk__tcp_peer_pinged(struct tcp_link *ping, bool lives);

@@ -9,7 +9,8 @@
  * to be waited for and says nothing: one that is to connect to this one, or one
  * whose host acknowledges nothing of what was sent. The system of a host answers
  * for a process that is slow or stopped, so these are not taken for dead; and
- * where it does not, as too many wait to be let in, it does so at another port.
+ * where it does not, as too many wait to be let in, it refuses connections at
+ * the rank's quiet port: bound by the rank, and never listened at.
  *
  * What is found waits in a list until the net may report it.
  */
@@ -18,7 +19,6 @@
 #include <string.h>
 
 #define JUDGE_NS UINT64_C(100000000) /* a port that nobody listens on says so sooner */
-#define PING_PORT 9u		     /* discard: nobody listens there, and the host says so */
 #define SEEN_NS UINT64_C(1000000000) /* attempts, and pings with them, are not rarer */
 #define WATCH_MAX 64u		     /* connections that are looked at, at a time */
 
@@ -177,11 +177,14 @@ void hk__tcp_peer_probe(struct tcp *tcp, struct tcp_peer *peer)
 
 void hk__tcp_peer_ping(struct tcp *tcp, struct tcp_peer *peer)
 {
-	if (peer->ping)
+	const struct hk_tcp_spec *spec = &tcp->spec;
+	uint16_t port = spec->quiet_port ? spec->quiet_port(spec->ctx, peer->rank) : 0;
+
+	if (peer->ping || !port)
 		return;
 	enum hk_status status = asking_begin(tcp, peer, TCP_PING, &peer->ping);
 	if (status == HK_OK) {
-		hk__tcp_port_set(&peer->ping->addr, PING_PORT);
+		hk__tcp_port_set(&peer->ping->addr, port);
 		status = hk__tcp_greet_connect(peer->ping);
 	}
 	if (status != HK_OK && peer->ping)

@@ -24,6 +24,12 @@ struct hk_tcp_spec {
 	/* Where a rank takes connections; asked for when that is first needed. */
 	enum hk_status (*address)(void *ctx, uint32_t rank, struct sockaddr_storage *addr_out,
 				  socklen_t *len_out);
+	/*
+	 * A port of the same address that the rank has bound and does not listen at: where
+	 * its host refuses connections. 0, or NULL: there is none, and a host that lets
+	 * nobody in is taken for silent.
+	 */
+	uint16_t (*quiet_port)(void *ctx, uint32_t rank);
 	void *ctx;
 	unsigned char key[HK__KEY_BYTES];
 	uint32_t conns;		/* between two ranks, the same on all; 0: 1 */
