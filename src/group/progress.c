@@ -129,9 +129,7 @@ void hk__request_fail(struct hk_request *request, enum hk_status status)
 	else
 		hk__text_add(&text, ": %s", hk_status_text(status));
 	hk__group_describe_step(group, &text);
-	/* First the others learn why: what they were lent is taken back next. */
-	hk__health_revoke(group, status);
-	hk__group_fail(group, status, line);
+	hk__health_revoke(group, status, HK_NONE, line);
 }
 
 /* Nobody who is waited for is known to be gone, else it had not come to this. */
@@ -163,8 +161,7 @@ void hk__request_time_out(struct hk_request *request)
 		hk__text_add(&text, ": waits for operations before it");
 	}
 	text_add_blamed(request, &text);
-	hk__health_revoke_late(group, hk__blame_of(request));
-	hk__group_fail(group, HK_ETIMEDOUT, line);
+	hk__health_revoke(group, HK_ETIMEDOUT, hk__blame_of(request), line);
 }
 
 /* ---- one collective ---- */

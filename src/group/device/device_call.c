@@ -48,8 +48,7 @@ static void group_fail_late(void *ctx)
 		if (report->peer != group->rank)
 			hk__text_add(&text, " waited for rank %u", report->peer);
 	}
-	hk__group_fail(group, status, line);
-	hk__health_revoke(group, status);
+	hk__health_revoke(group, status, HK_NONE, line);
 }
 
 enum hk_status hk__group_device_look(struct hk_group *group)

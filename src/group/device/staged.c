@@ -205,8 +205,7 @@ static void group_lose(void *ctx)
 		return;
 	hk__text_init(&text, line, sizeof(line));
 	hk__text_add(&text, "rank %u: %s", group->rank, group->why.text);
-	hk__health_revoke(group, HK_EIO);
-	hk__group_fail(group, HK_EIO, line);
+	hk__health_revoke(group, HK_EIO, HK_NONE, line);
 }
 
 /* Submits it, and has the stream tell when it may begin. */
@@ -497,8 +496,7 @@ static void settle_fail(void *ctx)
 	hk__text_init(&text, line, sizeof(line));
 	hk__text_add(&text, "rank %u: freed while a stream has not come to a call of it",
 		     group->rank);
-	hk__health_revoke(group, HK_ETIMEDOUT);
-	hk__group_fail(group, HK_ETIMEDOUT, line);
+	hk__health_revoke(group, HK_ETIMEDOUT, HK_NONE, line);
 }
 
 /* Whether all calls are past by then. */

@@ -15,8 +15,7 @@ static void revoke_job(void *ctx)
 	hk__text_init(&text, line, sizeof(line));
 	hk__group_describe(group, &text);
 	hk__text_add(&text, "this rank called hk_group_revoke");
-	hk__health_revoke(group, HK_EREVOKED);
-	hk__group_fail(group, HK_EREVOKED, line);
+	hk__health_revoke(group, HK_EREVOKED, HK_NONE, line);
 }
 
 enum hk_status hk_group_revoke(struct hk_group *group)

@@ -309,7 +309,8 @@ struct hk__group_id hk__group_id(const struct hk_group *group)
 	return (struct hk__group_id){ group->chans.context, hk__chans_rank(&group->chans, 0) };
 }
 
-static void group_tell_revoked(struct hk_group *group, enum hk_status status, uint32_t suspect)
+void hk__health_revoke(struct hk_group *group, enum hk_status status, uint32_t suspect,
+		       const char *line)
 {
 	struct hk__world *world = group->world;
 	struct note note = { .kind = NOTE_REVOKED,
@@ -320,18 +321,10 @@ static void group_tell_revoked(struct hk_group *group, enum hk_status status, ui
 			     .status = status,
 			     .number = group->number };
 
+	/* First the others learn why: what they were lent is taken back next. */
 	if (group->n > 1 && revoked_note(&world->health, &note))
 		note_tell(world, &note);
-}
-
-void hk__health_revoke(struct hk_group *group, enum hk_status status)
-{
-	group_tell_revoked(group, status, HK_NONE);
-}
-
-void hk__health_revoke_late(struct hk_group *group, uint32_t suspect)
-{
-	group_tell_revoked(group, HK_ETIMEDOUT, suspect);
+	hk__group_fail(group, status, line);
 }
 
 void hk__health_tell_waits(struct hk__world *world, uint32_t suspect)
@@ -545,8 +538,7 @@ static void group_look(struct hk_group *group)
 	hk__group_describe(group, &text);
 	hk__text_add(&text, "rank %u has left the job", rank);
 	hk__group_describe_step(group, &text);
-	hk__health_revoke(group, HK_EPEER);
-	hk__group_fail(group, HK_EPEER, line);
+	hk__health_revoke(group, HK_EPEER, HK_NONE, line);
 }
 
 void hk__health_look(struct hk__world *world)

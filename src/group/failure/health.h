@@ -88,10 +88,12 @@ void hk__health_look(struct hk__world *world);
 void hk__health_exclude(struct hk__world *world, uint32_t rank, uint64_t era);
 /* All agreed to go on with it, in a group of that clock: it was lost, and lives. */
 void hk__health_readmit(struct hk__world *world, uint32_t rank, uint64_t era);
-/* This rank gives a group up: all others learn it. */
-void hk__health_revoke(struct hk_group *group, enum hk_status status);
-/* The same, of a deadline; suspect: who is to blame, rank of the world or HK_NONE. */
-void hk__health_revoke_late(struct hk_group *group, uint32_t suspect);
+/*
+ * This rank gives a group up: all others learn it, then it fails here, with that line.
+ * suspect: who is to blame for a deadline, rank of the world; HK_NONE: nobody.
+ */
+void hk__health_revoke(struct hk_group *group, enum hk_status status, uint32_t suspect,
+		       const char *line);
 /* This rank waits, in the end for that one: for blame.h. */
 void hk__health_tell_waits(struct hk__world *world, uint32_t suspect);
 /* Whether somebody has, before the group was made here. */
