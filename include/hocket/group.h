@@ -106,7 +106,7 @@ HK_API uint32_t hk_group_host(const struct hk_group *group, uint32_t rank);
 /*
  * Which ranks of `to` the n ranks of `from` are; HK_NONE for those that are not in it.
  * Waits for nobody. ranks_out may be ranks. HK_EINVAL: no such rank, or groups that were
- * created apart.
+ * created apart; HK_ENOMEM.
  */
 HK_API HK_NODISCARD enum hk_status hk_group_translate(struct hk_group *from, const uint32_t *ranks,
 						      uint32_t n, const struct hk_group *to,

@@ -81,6 +81,18 @@ enum hk_status hk__group_number_hosts(struct hk_group *group, uint32_t *sorted)
 
 /* ---- ranks of other groups ---- */
 
+_Static_assert(0u - 1 == HK_NONE, "one less than no rank is none");
+
+/* Of each rank of the world, which one of the group it is, and one more; 0: none. */
+static uint32_t *ranks_invert(const struct hk_group *group)
+{
+	uint32_t *inverse = hk__mem_zalloc(group->alloc, group->world->n, sizeof(uint32_t));
+
+	for (uint32_t r = 0; inverse && r < group->n; r++)
+		inverse[hk__chans_rank(&group->chans, r)] = r + 1;
+	return inverse;
+}
+
 enum hk_status hk_group_translate(struct hk_group *from, const uint32_t *ranks, uint32_t n,
 				  const struct hk_group *to, uint32_t *ranks_out)
 {
@@ -97,7 +109,14 @@ enum hk_status hk_group_translate(struct hk_group *from, const uint32_t *ranks, 
 						"ranks[%u] is %u: the group has %u ranks, from 0",
 						i, ranks[i], from->n);
 	}
-	for (uint32_t i = 0; i < n; i++)
-		ranks_out[i] = hk__group_rank_of(to, hk__chans_rank(&from->chans, ranks[i]));
+	uint32_t *inverse = n > 1 ? ranks_invert(to) : NULL;
+	if (n > 1 && !inverse)
+		return hk__group_refuse(from, HK_ENOMEM, "no memory to translate %u ranks", n);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t rank = hk__chans_rank(&from->chans, ranks[i]);
+
+		ranks_out[i] = inverse ? inverse[rank] - 1 : hk__group_rank_of(to, rank);
+	}
+	hk__mem_free(to->alloc, inverse, to->world->n, sizeof(uint32_t));
 	return HK_OK;
 }

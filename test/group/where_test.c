@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* where_test.c - which ranks share a host, duplicates of groups, and ranks of one in another. */
+#include "group/group.h"
 #include "group/world.h"
 #include "harness.h"
 
@@ -156,6 +157,58 @@ TEST(ranks_in_another_group)
 
 	world_run(&threads, translate_rank, NULL);
 	world_run(&processes, translate_rank, NULL);
+}
+
+/* The first of n ranks of a world of n, in an order of their own. */
+static uint32_t *ranks_shuffled(uint32_t n, uint64_t seed)
+{
+	uint32_t *ranks = malloc(n * sizeof(uint32_t));
+
+	CHECK(ranks);
+	for (uint32_t r = 0; r < n; r++)
+		ranks[r] = r;
+	for (uint32_t r = n - 1; r > 0; r--) {
+		seed = seed * UINT64_C(6364136223846793005) + 1;
+		uint32_t other = (uint32_t)((seed >> 33) % (r + 1)), rank = ranks[r];
+
+		ranks[r] = ranks[other];
+		ranks[other] = rank;
+	}
+	return ranks;
+}
+
+/* As many that to search for each among all would take longer than a test may. */
+TEST(many_ranks_in_another_group)
+{
+	const uint32_t n = 1u << 20, half = n / 2;
+	struct hk__world world = { .n = n };
+	struct hk_group from = { .world = &world, .alloc = &hk__alloc_default, .n = n };
+	struct hk_group to = { .world = &world, .alloc = &hk__alloc_default, .n = half };
+	uint32_t *asked = ranks_shuffled(n, 1), *out = malloc(n * sizeof(uint32_t)), found = 0;
+
+	CHECK(out);
+	from.chans.ranks = from.ranks = ranks_shuffled(n, 2);
+	to.chans.ranks = to.ranks = ranks_shuffled(n, 3);
+	CHECK_EQ(hk_group_translate(&from, asked, n, &to, out), HK_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t rank = from.ranks[asked[i]], one;
+
+		if (out[i] != HK_NONE) {
+			CHECK(out[i] < half);
+			CHECK_EQ(to.ranks[out[i]], rank);
+			found++;
+		}
+		if (i % (1u << 13) == 0) {
+			CHECK_EQ(out[i], hk__group_rank_of(&to, rank));
+			CHECK_EQ(hk_group_translate(&from, &asked[i], 1, &to, &one), HK_OK);
+			CHECK_EQ(one, out[i]);
+		}
+	}
+	CHECK_EQ(found, half);
+	free(to.ranks);
+	free(from.ranks);
+	free(out);
+	free(asked);
 }
 
 TEST(ranks_of_groups_apart)
