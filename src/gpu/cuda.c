@@ -2,48 +2,57 @@
 /* cuda.c - finds the CUDA driver, and says what it says. */
 #include "gpu/cuda.h"
 
+#include "base/fork.h"
 #include "fabric/discover.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 _Atomic bool hk__cuda_seen;
 static struct hk__cuda cuda;
 static const void *cuda_kernels;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool cuda_refused;
 
-/* A library that stays: what was made with it may outlive every group. */
-static bool cuda_open(void *library)
+static bool cuda_find(void *library, struct hk__cuda *found)
 {
 #define CUDA_FIND(member, symbol, arguments) \
-	if (!hk__library_find(library, symbol, &cuda.member)) { \
-		hk__log(HK_LOG_WARN, \
-			"the CUDA driver has no %s: device memory is not known as such", symbol); \
-		dlclose(library); \
+	if (!hk__library_find(library, symbol, &found->member)) { \
+		if (!atomic_exchange(&cuda_refused, true)) \
+			hk__log(HK_LOG_WARN, \
+				"the CUDA driver has no %s: device memory is not known as such", \
+				symbol); \
 		return false; \
 	}
 	HK__CUDA_MAP(CUDA_FIND)
 #undef CUDA_FIND
-	cuda_kernels = dlsym(library, "hocket_image");
 	return true;
+}
+
+/* Whether the library is to stay: what was made with it may outlive every group. */
+static bool cuda_take(const struct hk__cuda *found, const void *kernels)
+{
+	hk__fork_hold();
+	bool first = !atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed);
+	if (first) {
+		cuda = *found;
+		cuda_kernels = kernels;
+		atomic_store_explicit(&hk__cuda_seen, true, memory_order_release);
+	}
+	hk__fork_release();
+	return first;
 }
 
 void hk__cuda_look(void)
 {
-	static bool refused;
+	struct hk__cuda found;
 
-	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed))
+	if (atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed) ||
+	    atomic_load_explicit(&cuda_refused, memory_order_relaxed))
 		return;
-	pthread_mutex_lock(&lock);
-	if (!refused && !atomic_load_explicit(&hk__cuda_seen, memory_order_relaxed)) {
-		void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-
-		if (library) {
-			refused = !cuda_open(library);
-			atomic_store_explicit(&hk__cuda_seen, !refused, memory_order_release);
-		}
-	}
-	pthread_mutex_unlock(&lock);
+	/* Nothing is held: the loader has a lock of its own, and libraries that fork under it. */
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+	if (library &&
+	    (!cuda_find(library, &found) || !cuda_take(&found, dlsym(library, "hocket_image"))))
+		dlclose(library);
 }
 
 const struct hk__cuda *hk__cuda_get(void)

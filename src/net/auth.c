@@ -2,7 +2,10 @@
 /* auth.c - proofs by keyed BLAKE2b (libsodium). */
 #include "net/auth.h"
 
+#include "base/fork.h"
+
 #include <sodium.h>
+#include <stdatomic.h>
 #include <string.h>
 
 _Static_assert(HK__KEY_BYTES == crypto_generichash_KEYBYTES, "keys fit");
@@ -10,7 +13,15 @@ _Static_assert(HK__PROOF_BYTES == crypto_generichash_BYTES, "proofs fit");
 
 enum hk_status hk__auth_ready(void)
 {
-	return sodium_init() < 0 ? HK_EIO : HK_OK;
+	static _Atomic bool ready;
+
+	if (atomic_load(&ready))
+		return HK_OK;
+	hk__fork_hold(); /* it locks: no child is to find it locked */
+	bool done = sodium_init() >= 0;
+	hk__fork_release();
+	atomic_store(&ready, done);
+	return done ? HK_OK : HK_EIO;
 }
 
 void hk__auth_nonce(unsigned char nonce_out[HK__NONCE_BYTES])

@@ -5,9 +5,11 @@
  * parent, cannot disturb it, and may make groups of their own.
  */
 #include "group/cast.h"
+#include "group/device/device.h"
 #include "harness.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
@@ -289,4 +291,57 @@ static void both_go_on(const struct cast_scene *scene)
 TEST(children_may_make_groups_of_their_own)
 {
 	each_scene(both_go_on);
+}
+
+/* ---- forks amid calls of other threads ---- */
+
+#define THREADS 3
+#define FORKS 300
+
+static _Atomic bool over;
+
+static void *says_who_it_is(void *ctx)
+{
+	struct hk__rank_info info;
+
+	while (!atomic_load(&over))
+		hk__rank_info_make(HK__GPU_USE_AUTO, &info);
+	return ctx;
+}
+
+/* What another thread had locked when its parent forked does not stop it. */
+static void child_says_who_it_is(uint64_t parent)
+{
+	struct hk__rank_info info, again;
+	struct hk_group *group;
+
+	alarm(10);
+	hk__rank_info_make(HK__GPU_USE_AUTO, &info);
+	hk__rank_info_make(HK__GPU_USE_AUTO, &again);
+	CHECK(info.process != parent);
+	CHECK(info.process == again.process);
+	CHECK_EQ(hk_group_create(NULL, NULL, &group), HK_OK);
+	hk_group_free(group);
+	_exit(0);
+}
+
+TEST(a_child_of_a_busy_process_makes_a_group)
+{
+	struct hk__rank_info info;
+	pthread_t threads[THREADS];
+
+	hk__rank_info_make(HK__GPU_USE_AUTO, &info);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, says_who_it_is, NULL), 0);
+	for (int i = 0; i < FORKS; i++) {
+		fflush(stdout);
+		pid_t child = fork();
+		CHECK(child >= 0);
+		if (child == 0)
+			child_says_who_it_is(info.process);
+		child_wait(child);
+	}
+	atomic_store(&over, true);
+	for (int i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }

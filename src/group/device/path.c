@@ -8,6 +8,7 @@
  */
 #include "group/device/device.h"
 
+#include "base/fork.h"
 #include "exec/device/flat.h"
 #include "gpu/cuda.h"
 
@@ -18,19 +19,19 @@
 /* A number for this process; a child has another, and pids are no use across namespaces. */
 static uint64_t process_number(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static uint64_t number;
 	static pid_t made_by;
 	unsigned char nonce[HK__NONCE_BYTES];
 
-	pthread_mutex_lock(&lock);
-	if (made_by != getpid() && hk__auth_ready() == HK_OK) {
+	bool ready = hk__auth_ready() == HK_OK;
+	hk__fork_hold();
+	if (made_by != getpid() && ready) {
 		hk__auth_nonce(nonce);
 		memcpy(&number, nonce, sizeof(number));
 		made_by = getpid();
 	}
 	uint64_t found = number;
-	pthread_mutex_unlock(&lock);
+	hk__fork_release();
 	return found;
 }
 
