@@ -7,6 +7,7 @@
 #include "group/world.h"
 #include "harness.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* An eighth of it is how late one may be on a busy machine, and still be counted. */
@@ -286,4 +287,63 @@ TEST(a_group_that_fails_in_a_batch_can_be_shrunk)
 	world_run(&spec, fails_in_a_batch, NULL);
 	spec.kind = WORLD_PROCESSES_SHM;
 	world_run(&spec, fails_in_a_batch, NULL);
+}
+
+/* ---- for as long as a program runs ---- */
+
+/*
+ * Of this process: one rank. Without what is large: buffers of messages, as many as
+ * were wanted at once.
+ */
+static size_t heap_bytes;
+
+static size_t heap_counts(size_t size)
+{
+	return size < 65536 ? size : 0;
+}
+
+static void *heap_resize(void *ctx, void *ptr, size_t size_old, size_t size_new)
+{
+	(void)ctx;
+	__atomic_fetch_add(&heap_bytes, heap_counts(size_new) - heap_counts(size_old),
+			   __ATOMIC_RELAXED);
+	if (size_new)
+		return realloc(ptr, size_new);
+	free(ptr);
+	return NULL;
+}
+
+static const struct hk_alloc heap_alloc = { heap_resize, NULL };
+
+#define FORGET_ROUNDS 1400u
+
+static void revokes_again_and_again(struct world_seat *seat)
+{
+	size_t halfway = 0;
+
+	for (uint32_t round = 0; round < FORGET_ROUNDS; round++) {
+		struct hk_group *group, *rest;
+
+		if (round == FORGET_ROUNDS / 2)
+			halfway = heap_bytes;
+		CHECK_EQ(hk_group_dup(seat->group, &group), HK_OK);
+		if (round % seat->n == seat->rank)
+			CHECK_EQ(hk_group_revoke(group), HK_OK);
+		CHECK_EQ(hk_barrier(group, NULL), HK_EREVOKED);
+		CHECK_EQ(hk_group_shrink(group, NULL, &rest), HK_OK);
+		hk_group_free(rest);
+		hk_group_free(group);
+		CHECK_EQ(hk_barrier(seat->group, NULL), HK_OK);
+	}
+	/* A row for each would be 40 KiB by now. */
+	CHECK(heap_bytes <= halfway + 8192);
+}
+
+TEST(memory_of_old_failures_is_bounded)
+{
+	struct world_spec spec = { .kind = WORLD_PROCESSES_SHM, .n = 3, .alloc = &heap_alloc };
+
+	world_run(&spec, revokes_again_and_again, NULL);
+	spec.kind = WORLD_PROCESSES_TCP;
+	world_run(&spec, revokes_again_and_again, NULL);
 }

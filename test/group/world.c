@@ -80,6 +80,7 @@ static struct hk_group_opts run_opts(const struct run *run, uint32_t rank)
 	opts.host = mixed ? run_host(run, rank) : NULL;
 	opts.check = spec->check;
 	opts.progress = spec->progress;
+	opts.alloc = spec->alloc;
 	opts.timeout_ns = spec->timeout_ns ? spec->timeout_ns : UINT64_C(60000000000);
 	return opts;
 }

@@ -35,6 +35,7 @@ struct world_spec {
 	bool check;
 	bool progress;
 	uint64_t timeout_ns;	/* 0: 60 s */
+	const struct hk_alloc *alloc; /* NULL: the library's */
 };
 
 /* One rank, as the function sees it. */

@@ -176,6 +176,24 @@ static enum hk_status consent_alloc(struct hk__consent *consent)
 		       : HK_ENOMEM;
 }
 
+/* Of those that have ended, the last few are kept to answer others. */
+static void consents_trim(struct hk__world *world)
+{
+	struct hk__consent **link = &world->consents;
+	uint32_t kept = 0;
+
+	while (*link) {
+		struct hk__consent *consent = *link;
+
+		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
+			*link = consent->next;
+			consent_destroy(consent);
+		} else {
+			link = &consent->next;
+		}
+	}
+}
+
 enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 				 struct hk__consent **consent_out)
 {
@@ -184,6 +202,8 @@ enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 
 	if (!consent)
 		return HK_ENOMEM;
+	/* Here, and not where others are served: a program that never waits has these too. */
+	consents_trim(world);
 	consent->spec = *spec;
 	hk_assert(spec->late_ns < spec->timeout_ns);
 	consent->all_called = hk__now_ns() + spec->late_ns;
@@ -579,7 +599,7 @@ static void consent_move(struct hk__consent *consent, bool *moved)
 		*moved |= state_tell(consent);
 	}
 	hear_all(consent, moved);
-	if (consent->accepted.ballot &&
+	if (consent->status == HK_INPROGRESS && consent->accepted.ballot &&
 	    hk__health_has_decided(&consent->spec.world->health, &decided))
 		decide(consent, &consent->accepted);
 	if (consent->coordinator == consent->spec.rank)
@@ -656,22 +676,11 @@ void hk__consent_describe(const struct hk__consent *consent, struct hk__text *te
 
 void hk__consents_serve(struct hk__world *world)
 {
-	struct hk__consent **link = &world->consents;
-	uint32_t kept = 0;
 	bool moved = false;
 
-	while (*link) {
-		struct hk__consent *consent = *link;
-
-		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
-			*link = consent->next;
-			consent_destroy(consent);
-			continue;
-		}
+	for (struct hk__consent *consent = world->consents; consent; consent = consent->next)
 		if (consent->decided)
 			consent_move(consent, &moved);
-		link = &consent->next;
-	}
 }
 
 void hk__consents_end(struct hk__world *world)

@@ -61,7 +61,7 @@ bool hk__consent_has(const struct hk__consent *consent, uint32_t rank);	/* survi
 /* Where it stands, for messages. */
 void hk__consent_describe(const struct hk__consent *consent, struct hk__text *text);
 
-/* Answers for those that are decided; destroys those too many. */
+/* Answers for those that are decided. */
 void hk__consents_serve(struct hk__world *world);
 void hk__consents_end(struct hk__world *world);
 

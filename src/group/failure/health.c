@@ -183,12 +183,33 @@ static bool peer_note(struct hk__world *world, const struct note *note, const ch
 	return true;
 }
 
+/*
+ * Rows of the last notes: a note that comes again by another path is not passed on
+ * again, and a group that this rank has not finished creating is found revoked. Older
+ * ones are forgotten: a program may revoke groups, and agree, for as long as it runs.
+ */
+#define ROWS_KEPT ((size_t)256)
+
+/* Forgets the oldest of `applied` rows, once there are twice as many as are kept. */
+static size_t rows_forget(struct hk__array *rows, size_t applied)
+{
+	size_t drop = applied < ROWS_KEPT ? applied : ROWS_KEPT;
+
+	if (rows->count < 2 * ROWS_KEPT || drop == 0)
+		return 0;
+	const void *rest = hk__array_at(rows, drop);
+	rows->count -= drop;
+	memmove(rows->items, rest, rows->count * rows->item_size);
+	return drop;
+}
+
 static bool revoked_note(struct hk__health *health, const struct note *note)
 {
 	struct hk__revoked *revoked;
 
 	if (hk__health_revoked(health, &note->id))
 		return false;
+	health->revoked_applied -= rows_forget(&health->revoked, health->revoked_applied);
 	revoked = hk__array_push(&health->revoked);
 	if (!revoked)
 		return false; /* its deadline will say so */
@@ -207,6 +228,7 @@ static bool decided_note(struct hk__health *health, const struct hk__decided *de
 
 	if (hk__health_has_decided(health, decided))
 		return false;
+	(void)rows_forget(&health->decided, health->decided.count);
 	known = hk__array_push(&health->decided);
 	if (known)
 		*known = *decided;
@@ -494,8 +516,14 @@ void hk__health_apply(struct hk__world *world)
 	/* Who is gone goes first: that a group was given up follows from it. */
 	for (; health->gone_applied < health->gone.count; health->gone_applied++)
 		apply_gone(world, hk__array_at(&health->gone, health->gone_applied));
-	for (; health->revoked_applied < health->revoked.count; health->revoked_applied++)
-		apply_revoked(world, hk__array_at(&health->revoked, health->revoked_applied));
+	while (health->revoked_applied < health->revoked.count) {
+		/* A copy: rows move when one is added. */
+		struct hk__revoked revoked =
+			*(struct hk__revoked *)hk__array_at(&health->revoked, health->revoked_applied);
+
+		health->revoked_applied++;
+		apply_revoked(world, &revoked);
+	}
 }
 
 /* ---- who waits for one that left ---- */

@@ -63,8 +63,8 @@ struct hk__health {
 	uint64_t *eras;			/* by rank: the clock of the context of the last group that
 					   all agreed to have it in; LOST from before is old */
 	struct hk__array gone;		/* struct hk__gone, in the order they were */
-	struct hk__array revoked;	/* struct hk__revoked */
-	struct hk__array decided;	/* struct hk__decided */
+	struct hk__array revoked;	/* struct hk__revoked: the last few hundred */
+	struct hk__array decided;	/* struct hk__decided: the same */
 	size_t gone_applied, revoked_applied;
 	uint32_t changes;		/* of states */
 	uint32_t disowned_by;		/* who says that this rank is gone; HK_NONE: nobody */

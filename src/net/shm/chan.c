@@ -42,24 +42,36 @@ static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *sp
 	return HK_OK;
 }
 
-/* Room of that size which nobody uses any more, or new; 0: there is none. */
+/* Whether nobody writes there any more. */
+static bool room_is_free(const struct shm *shm, const struct shm_room *room)
+{
+	const char *own = (const char *)shm->segments[shm->base.rank];
+	const struct shm_line *line = (const struct shm_line *)(const void *)(own + room->at);
+
+	/* Pairs with the release in hk__shm_chan_close: the sender is done with it. */
+	return atomic_load_explicit(&line->state, memory_order_acquire) != CHAN_ATTACHED ||
+	       hk__shm_is_dead(shm, room->from);
+}
+
+/*
+ * Room of that size which nobody uses any more, or new; 0: there is none. The lowest:
+ * pages that were touched are touched again, and others never are.
+ */
 static uint64_t room_get(struct shm *shm, size_t bytes)
 {
-	char *own = (char *)shm->segments[shm->base.rank];
 	struct shm_room *rooms = shm->rooms.items;
+	size_t best = shm->rooms.count;
 
-	for (size_t i = 0; i < shm->rooms.count; i++) {
-		const struct shm_line *line = (const struct shm_line *)(void *)(own + rooms[i].at);
-		/* Pairs with the release in hk__shm_chan_close: the sender is done with it. */
-		uint32_t state = atomic_load_explicit(&line->state, memory_order_acquire);
-
+	for (size_t i = 0; i < shm->rooms.count; i++)
 		if (rooms[i].bytes == bytes &&
-		    (state != CHAN_ATTACHED || hk__shm_is_dead(shm, rooms[i].from))) {
-			uint64_t at = rooms[i].at;
+		    (best == shm->rooms.count || rooms[i].at < rooms[best].at) &&
+		    room_is_free(shm, &rooms[i]))
+			best = i;
+	if (best < shm->rooms.count) {
+		uint64_t at = rooms[best].at;
 
-			rooms[i] = rooms[--shm->rooms.count];
-			return at;
-		}
+		rooms[best] = rooms[--shm->rooms.count];
+		return at;
 	}
 	uint64_t end = shm->spec.heap_at ? shm->spec.heap_at : shm->spec.bytes;
 	if (bytes > end - shm->cursor)

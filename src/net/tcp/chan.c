@@ -54,6 +54,16 @@ void hk__tcp_buf_put(struct tcp_pool *pool, struct tcp_buf *buf)
 	pool->free = buf;
 }
 
+void hk__tcp_pool_trim(struct tcp *tcp, struct tcp_pool *pool)
+{
+	while (pool->free) {
+		struct tcp_buf *buf = pool->free;
+
+		pool->free = buf->next;
+		hk__mem_free(tcp->alloc, buf, 1, TCP_BUF_BYTES(pool->bytes));
+	}
+}
+
 /* ---- both ends ---- */
 
 static bool key_equal(const struct wire_open *open, const struct hk_chan_key *key)
@@ -109,6 +119,9 @@ void hk__tcp_chan_free(struct tcp_chan *chan)
 		hk__tcp_buf_put(chan->pool, chan->reserved);
 	for (uint32_t i = 0; i < chan->nready; i++)
 		hk__tcp_buf_put(chan->pool, chan->ready[(chan->released + i) % slots].buf);
+	/* What the most that were ever open at once have needed is not kept for good. */
+	if (chan->pool)
+		hk__tcp_pool_trim(tcp_of(chan->base.net), chan->pool);
 	hk__mem_free(alloc, chan->outs, slots, sizeof(*chan->outs));
 	hk__mem_free(alloc, chan->ready, slots, sizeof(*chan->ready));
 	hk__mem_free(alloc, chan, 1, sizeof(*chan));

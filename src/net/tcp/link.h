@@ -368,6 +368,8 @@ void hk__tcp_read_landing(struct tcp_link *link);
 
 struct tcp_buf *hk__tcp_buf_get(struct tcp *tcp, struct tcp_pool *pool);
 void hk__tcp_buf_put(struct tcp_pool *pool, struct tcp_buf *buf);
+/* Frees what nobody uses now. */
+void hk__tcp_pool_trim(struct tcp *tcp, struct tcp_pool *pool);
 /* An OPEN was seen; *way is new. */
 void hk__tcp_chan_offered(struct tcp_link *link, uint32_t id, struct tcp_out_way *way);
 /* One message less is waiting to be written. */

@@ -224,12 +224,7 @@ static void tcp_free(struct tcp *tcp)
 	while (tcp->pools) {
 		struct tcp_pool *pool = tcp->pools;
 
-		while (pool->free) {
-			struct tcp_buf *buf = pool->free;
-
-			pool->free = buf->next;
-			hk__mem_free(alloc, buf, 1, TCP_BUF_BYTES(pool->bytes));
-		}
+		hk__tcp_pool_trim(tcp, pool);
 		tcp->pools = pool->next;
 		hk__mem_free(alloc, pool, 1, sizeof(*pool));
 	}
