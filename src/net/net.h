@@ -63,6 +63,8 @@
  *            it at most once; one who does not is lost, or will be. Notes do
  *            not pass messages, nor messages notes: what was posted before a
  *            note may be seen after it.
+ *   untold   whether a note still waits to be written, behind part of a message:
+ *            for who is about to poll no more.
  *   watch    looks for peers that are gone. Called now and then, while this
  *            rank waits: a rank that does not wait need not know.
  * What the net finds, in poll, wait or watch, it reports to hk_net.event: notes
@@ -153,6 +155,7 @@ struct hk_net_ops {
 	void (*disarm)(struct hk_net *net);
 	void (*kick)(struct hk_net *net);
 	void (*tell)(struct hk_net *net, const void *note, uint32_t len);
+	bool (*untold)(const struct hk_net *net);
 	void (*watch)(struct hk_net *net);
 };
 
@@ -305,6 +308,12 @@ static inline void hk__net_tell(struct hk_net *net, const void *note, uint32_t l
 	hk_assert(len <= HK_NOTE_MAX);
 	net->ops->tell(net, note, len);
 }
+
+static inline bool hk__net_untold(const struct hk_net *net)
+{
+	return net->ops->untold(net);
+}
+bool hk__no_untold(const struct hk_net *net); /* of nets that tell at once: false */
 
 static inline void hk__net_watch(struct hk_net *net)
 {

@@ -7,6 +7,7 @@
 #include "group/world.h"
 #include "harness.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,6 +184,45 @@ static void times_out(struct world_seat *seat)
 TEST(a_deadline_ends_the_call_on_all_ranks)
 {
 	each_kind(3, false, times_out);
+}
+
+/* The deadline comes amid a long message; then its sender calls nothing any more. */
+static void late_amid_a_message(struct world_seat *seat)
+{
+	const size_t bytes = (size_t)1 << 28;
+	struct hk_opts opts = HK_OPTS_INIT;
+	enum hk_status status = HK_OK;
+	char *at = calloc(1, bytes);
+
+	CHECK(at);
+	sum_is(seat->group, 3);
+	opts.timeout_ns = seat->rank == 0 ? UINT64_C(10000000) : QUICK_NS;
+	/* Now and then one is sent in time. */
+	while (status == HK_OK)
+		status = seat->rank == 0 ? hk_send(seat->group, at, bytes, HK_TYPE_UINT8, 1, &opts)
+					 : hk_recv(seat->group, at, bytes, HK_TYPE_UINT8, 0, &opts);
+	if (seat->rank == 0)
+		CHECK_EQ(status, HK_ETIMEDOUT);
+	else if (status == HK_EREVOKED)
+		atomic_store((_Atomic bool *)seat->ctx, true);
+	world_meet(seat);
+	free(at);
+}
+
+TEST(a_deadline_amid_a_message_ends_the_call_of_its_receiver)
+{
+	static const enum world_kind kinds[] = { WORLD_THREADS_TCP, WORLD_PROCESSES_TCP,
+						 WORLD_MIXED_PROCESSES };
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		struct world_spec spec = { .kind = kinds[k], .n = 2 };
+		_Atomic bool *told = world_shared(sizeof(*told));
+
+		/* On a busy machine the receiver may not run while it is told. */
+		for (int i = 0; i < 3 && !atomic_load(told); i++)
+			world_run(&spec, late_amid_a_message, told);
+		CHECK(atomic_load(told));
+	}
 }
 
 /* ---- a group beside the one that failed ---- */

@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* For notes of a group that was given up: in all, while nothing moves, between looks. */
+#define LEAVE_NS UINT64_C(1000000000)
+#define LEAVE_STILL_NS UINT64_C(200000000)
+#define LEAVE_LOOK_NS UINT64_C(1000000)
+
 /* ---- notes ---- */
 
 enum note_kind {
@@ -331,6 +336,25 @@ struct hk__group_id hk__group_id(const struct hk_group *group)
 	return (struct hk__group_id){ group->chans.context, hk__chans_rank(&group->chans, 0) };
 }
 
+/*
+ * The caller may make no call for long, and then nobody writes the rest of a message
+ * that a note is behind. Who reads has it soon; who does not is not waited for.
+ */
+static void notes_leave(struct hk__world *world)
+{
+	struct hk_net *net = world->net;
+	uint64_t began = hk__now_ns(), now = began, moved_at = began, moved = net->moved;
+
+	while (hk__net_untold(net) && now - began < LEAVE_NS && now - moved_at < LEAVE_STILL_NS) {
+		if (hk__net_wait(net, LEAVE_LOOK_NS) != HK_OK || hk__net_poll(net) != HK_OK)
+			return; /* the next call says so */
+		now = hk__now_ns();
+		if (moved != net->moved)
+			moved_at = now;
+		moved = net->moved;
+	}
+}
+
 void hk__health_revoke(struct hk_group *group, enum hk_status status, uint32_t suspect,
 		       const char *line)
 {
@@ -344,9 +368,12 @@ void hk__health_revoke(struct hk_group *group, enum hk_status status, uint32_t s
 			     .number = group->number };
 
 	/* First the others learn why: what they were lent is taken back next. */
-	if (group->n > 1 && revoked_note(&world->health, &note))
+	bool tells = group->n > 1 && revoked_note(&world->health, &note);
+	if (tells)
 		note_tell(world, &note);
 	hk__group_fail(group, status, line);
+	if (tells && !world->threaded)
+		notes_leave(world);
 }
 
 void hk__health_tell_waits(struct hk__world *world, uint32_t suspect)

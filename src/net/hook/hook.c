@@ -372,6 +372,11 @@ static void hook_tell(struct hk_net *net, const void *note, uint32_t len)
 	hk__net_tell(hook_of(net)->net, note, len);
 }
 
+static bool hook_untold(const struct hk_net *net)
+{
+	return hk__net_untold(((const struct hook *)net)->net);
+}
+
 static void hook_watch(struct hk_net *net)
 {
 	hk__net_watch(hook_of(net)->net);
@@ -420,6 +425,7 @@ static const struct hk_net_ops hook_ops = {
 	.disarm = hook_disarm,
 	.kick = hook_kick,
 	.tell = hook_tell,
+	.untold = hook_untold,
 	.watch = hook_watch,
 };
 

@@ -116,6 +116,13 @@ static void mux_tell(struct hk_net *net, const void *note, uint32_t len)
 	hk__net_tell(mux_of(net)->spec.far, note, len);
 }
 
+static bool mux_untold(const struct hk_net *net)
+{
+	const struct mux *mux = (const struct mux *)net;
+
+	return hk__net_untold(mux->spec.near) || hk__net_untold(mux->spec.far);
+}
+
 static void mux_watch(struct hk_net *net)
 {
 	hk__net_watch(mux_of(net)->spec.near);
@@ -140,6 +147,7 @@ static const struct hk_net_ops mux_ops = {
 	.disarm = mux_disarm,
 	.kick = mux_kick,
 	.tell = mux_tell,
+	.untold = mux_untold,
 	.watch = mux_watch,
 };
 

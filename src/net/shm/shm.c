@@ -179,6 +179,7 @@ static const struct hk_net_ops shm_ops = {
 	.disarm = shm_disarm,
 	.kick = shm_kick,
 	.tell = hk__shm_tell,
+	.untold = hk__no_untold,
 	.watch = hk__shm_watch,
 };
 

@@ -374,6 +374,7 @@ static const struct hk_net_ops sim_ops = {
 	.disarm = sim_disarm,
 	.kick = sim_kick,
 	.tell = hk__sim_tell,
+	.untold = hk__no_untold,
 	.watch = hk__sim_watch,
 };
 

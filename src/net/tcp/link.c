@@ -501,6 +501,18 @@ bool hk__tcp_link_unsent(const struct tcp_link *link)
 	       (link->first || (link->seal && hk__seal_pending(link->seal, &at) > 0));
 }
 
+bool hk__tcp_link_untold(const struct tcp_link *link)
+{
+	const struct tcp_out *out = hk__tcp_link_unsent(link) ? link->first : NULL;
+	const unsigned char *at;
+
+	while (out && wire_get_frame(out->head).type != WIRE_NOTE)
+		out = out->next;
+	/* What is sealed already may be one. */
+	return out || (link->seal && link->state == LINK_UP && !link->deaf &&
+		       hk__seal_pending(link->seal, &at) > 0);
+}
+
 /* What to hand over at once; the bytes of it. */
 static size_t link_gather(const struct tcp_link *link, struct iovec *parts, size_t *nparts_out)
 {

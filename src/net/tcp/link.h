@@ -326,6 +326,7 @@ void hk__tcp_link_announce(struct tcp_link *link, const struct tcp_chan *chan);
 void hk__tcp_link_push(struct tcp_link *link, struct tcp_out *out);
 void hk__tcp_link_write(struct tcp_link *link);
 bool hk__tcp_link_unsent(const struct tcp_link *link);	/* something waits to be written */
+bool hk__tcp_link_untold(const struct tcp_link *link);	/* a note does */
 void hk__tcp_link_owe(struct tcp_chan *chan);
 void hk__tcp_link_forget(struct tcp_chan *chan);	/* owes nothing any more */
 void hk__tcp_credits_write(struct tcp *tcp, bool all);
@@ -355,6 +356,7 @@ void hk__tcp_peer_report(struct tcp *tcp);
 /* A link is up: what was said before. */
 void hk__tcp_peer_greet(struct tcp_link *link);
 void hk__tcp_tell(struct hk_net *net, const void *bytes, uint32_t len);
+bool hk__tcp_untold(const struct hk_net *net);
 void hk__tcp_look_after(struct hk_net *net);
 void hk__tcp_peers_free(struct tcp *tcp);
 

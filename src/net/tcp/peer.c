@@ -331,6 +331,16 @@ void hk__tcp_tell(struct hk_net *net, const void *bytes, uint32_t len)
 	}
 }
 
+bool hk__tcp_untold(const struct hk_net *net)
+{
+	const struct tcp *tcp = (const struct tcp *)net;
+
+	for (size_t i = 0; i < tcp->up.count; i++)
+		if (hk__tcp_link_untold(((struct tcp_link **)tcp->up.items)[i]))
+			return true;
+	return false;
+}
+
 void hk__tcp_peer_greet(struct tcp_link *link)
 {
 	struct tcp *tcp = link->tcp;

@@ -269,6 +269,7 @@ static const struct hk_net_ops tcp_ops = {
 	.disarm = tcp_disarm,
 	.kick = tcp_kick,
 	.tell = hk__tcp_tell,
+	.untold = hk__tcp_untold,
 	.watch = hk__tcp_look_after,
 };
 
