@@ -29,7 +29,7 @@ static const char bench_help[] =
 	"      --registered   buffers are memory that ranks share (hk_mem_alloc)\n"
 	"      --threads      ranks are threads, not processes\n"
 	"      --no-pin       do not bind ranks to cores\n"
-	"      --json         for programs\n\n"
+	"      --json         print JSON\n\n"
 	"Example: hocket bench allreduce -n 4 -b 1K -e 64M\n"
 	"         hocket bench all -n 2 -b 1M -e 1M --threads\n"
 	"         hocket run -n 4 hocket bench alltoall\n";

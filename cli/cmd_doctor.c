@@ -13,7 +13,7 @@ static const char doctor_help[] =
 	"which rank is behind and where, which call mismatched, or which rank died.\n"
 	"Exit status 0 if nothing was wrong, 1 if something was.\n\n"
 	"      --run RUN    select this run; default: the newest\n"
-	"      --json       for programs\n\n"
+	"      --json       print JSON\n\n"
 	"Example: hocket doctor /tmp/hocket-1000\n";
 
 static const struct option doctor_long[] = {

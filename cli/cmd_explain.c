@@ -21,7 +21,7 @@ static const char explain_help[] =
 	"                    launcher started it as\n"
 	"      --rounds N    for --measure: number of rounds; times are medians; default 5\n"
 	"      --net NET     for --measure: auto, shm or tcp\n"
-	"      --json        for programs\n\n"
+	"      --json        print JSON\n\n"
 	"Example: hocket explain allreduce --size 1M --fabric dgx-h100:4\n"
 	"         hocket run --hosts a,b -- hocket explain allreduce --size 1M --measure \\\n"
 	"                 --fabric cluster.yaml\n";

@@ -5,9 +5,10 @@
 /* clang-format off */
 static const char list_help[] =
 	"Usage: hocket list [COLLECTIVE] [--json]\n"
-	"Lists every collective and algorithm with its cost and limits.\n\n"
-	"      --json       for programs\n\n"
-	"Example: hocket list allreduce\n";
+	"Lists the algorithms of a collective, or of all, with their costs and limits.\n\n"
+	"      --json       print JSON\n\n"
+	"Example: hocket list allreduce\n"
+	"         hocket list --json\n";
 /* clang-format on */
 
 static void list_text(const struct hk_algo_info *info, const char *coll)

@@ -18,7 +18,7 @@ static const char top_help[] =
 	"the others wait for in the end.\n"
 	"Exit status 0, or with --once and --json 1 if some job stands still.\n\n"
 	"      --once         sample once and exit; the default if output is no terminal\n"
-	"      --json         for programs; once\n"
+	"      --json         print JSON; once\n"
 	"      --prometheus   Prometheus text format; once\n"
 	"      --interval S   seconds between samples; default 1\n"
 	"      --all          also the other hosts of the jobs\n"
