@@ -6,6 +6,7 @@
 #include <hocket/base.h>
 #include <hocket/check.h>
 #include <hocket/coll.h>
+#include <hocket/env.h>
 #include <hocket/fabric.h>
 #include <hocket/group.h>
 #include <hocket/log.h>

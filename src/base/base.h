@@ -3,8 +3,8 @@
  * base.h - what every other folder stands on: assertions, memory, one growable
  * array, one hash, bit arithmetic, one clock, and one-line messages.
  *
- * Owns no state but where lines of the log go (log.c) and which descriptors are open
- * (fork.h). All memory goes through struct hk_alloc, so that a test can make the N-th
+ * Owns no state but where lines of the log go (log.c), which descriptors are open
+ * (fork.h), and that unknown variables were named (env.c). All memory goes through struct hk_alloc, so that a test can make the N-th
  * allocation fail.
  */
 #ifndef HK_BASE_BASE_H

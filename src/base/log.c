@@ -3,16 +3,15 @@
  * log.c - lines for whoever watches a job: there is no caller to give them to. A program
  * takes them by hk_log_set(); else they go to standard error.
  */
-#include "base/base.h"
+#include "base/env.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 1024
+#define LOG_OFF 1 /* the place of "off" in HOCKET_LOG */
 
 /*
  * Held for reading while a callback runs, so that none runs any more once hk_log_set()
@@ -46,10 +45,12 @@ void hk_log_set(hk_log_fn *fn, void *ctx)
 /* In one piece, so that lines of ranks do not mix; there is nobody to tell of failure. */
 static void line_write(const char *line)
 {
-	const char *setting = getenv("HOCKET_LOG"); /* NOLINT(concurrency-mt-unsafe) */
+	const struct hk__env env = { NULL, NULL };
+	struct hk__env_value setting;
 	char text[LINE_MAX_BYTES + sizeof("hocket: \n")];
 
-	if (setting && strcmp(setting, "off") == 0)
+	/* One that is wrong hk_group_create refuses. */
+	if (hk__env_read(&env, HK__ENV_LOG, &setting) == HK_OK && setting.number == LOG_OFF)
 		return;
 	int len = snprintf(text, sizeof(text), "hocket: %s\n", line);
 	if (len > 0)

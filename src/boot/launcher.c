@@ -40,6 +40,13 @@ static enum hk_status number_read(const struct hk__env *env, const char *name, u
 	return HK_OK;
 }
 
+static enum hk_status ranks_refuse(const struct hk__env *env, const char *rank, const char *size,
+				   const struct hk__boot_spec *spec)
+{
+	return hk__why(env->why, HK_EINVAL, "%s is %u and %s is %u: ranks count from 0 to %u", rank,
+		       spec->rank, size, spec->n, spec->n - 1);
+}
+
 static enum hk_status ranks_read(const struct hk__env *env, const char *rank, const char *size,
 				 struct hk__boot_spec *spec)
 {
@@ -51,8 +58,7 @@ static enum hk_status ranks_read(const struct hk__env *env, const char *rank, co
 				     &spec->rank);
 	if (status != HK_OK || spec->rank < spec->n)
 		return status;
-	return hk__why(env->why, HK_EINVAL, "%s is %u and %s is %u: ranks count from 0 to %u", rank,
-		       spec->rank, size, spec->n, spec->n - 1);
+	return ranks_refuse(env, rank, size, spec);
 }
 
 static enum hk_status job_set(const struct hk__env *env, const char *variable,
@@ -81,24 +87,36 @@ static enum hk_status host_set(const struct hk__env *env, const char *variable, 
 
 static bool hocket_here(const struct hk__env *env)
 {
-	return has(env, "HOCKET_RANK") || has(env, "HOCKET_SIZE");
+	return hk__env_has(env, HK__ENV_RANK) || hk__env_has(env, HK__ENV_SIZE);
 }
 
 static enum hk_status hocket_read(const struct hk__env *env, bool has_address,
 				  struct hk__boot_spec *spec)
 {
-	const char *rank = hk__env_get(env, "HOCKET_RANK");
-	enum hk_status status = HK_OK;
+	struct hk__env_value rank, size;
+	enum hk_status status = hk__env_read(env, HK__ENV_RANK, &rank);
 
-	if (rank && strcmp(rank, "new") == 0) {
-		spec->rank = HK_NONE;
-		spec->n = 0;
-	} else {
-		status = ranks_read(env, "HOCKET_RANK", "HOCKET_SIZE", spec);
-	}
-	if (status != HK_OK || spec->n == 1 || has_address)
+	if (status != HK_OK)
 		return status;
-	return hk__env_wrong(env, "HOCKET_ADDR", "host:port of rank 0 is needed by all ranks");
+	bool newcomer = rank.set && rank.number == HK_NONE;
+	status = newcomer ? HK_OK : hk__env_read(env, HK__ENV_SIZE, &size);
+	if (status != HK_OK)
+		return status;
+	if (!newcomer && !size.set)
+		return hk__env_wrong(env, hk__env_rows[HK__ENV_SIZE].name,
+				     "the number of ranks is needed");
+	if (!rank.set)
+		return hk__env_wrong(env, hk__env_rows[HK__ENV_RANK].name,
+				     "the number of this rank, from 0, is needed");
+	spec->rank = (uint32_t)rank.number;
+	spec->n = newcomer ? 0 : (uint32_t)size.number;
+	if (!newcomer && spec->rank >= spec->n)
+		return ranks_refuse(env, hk__env_rows[HK__ENV_RANK].name,
+				    hk__env_rows[HK__ENV_SIZE].name, spec);
+	if (spec->n == 1 || has_address)
+		return HK_OK;
+	return hk__env_wrong(env, hk__env_rows[HK__ENV_ADDR].name,
+			     "host:port of rank 0 is needed by all ranks");
 }
 
 /* ---- torchrun; Kubernetes and others set the same without TORCHELASTIC ---- */

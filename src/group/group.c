@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - groups: made, split, asked and freed. */
+#include "base/env.h"
 #include "boot/meet.h"
 #include "group/record/recorder.h"
 
@@ -369,6 +370,7 @@ static enum hk_status newcomer_join(const struct hk__charter *origin, struct hk_
 static enum hk_status origin_read(const struct hk_group_opts *opts, bool threads,
 				  struct hk_why *why, struct hk__charter *origin_out)
 {
+	hk__env_warn_unknown();
 	enum hk_status status =
 		hk__boot_environment(opts, environ, threads, why, &origin_out->boot);
 

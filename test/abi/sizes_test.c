@@ -41,6 +41,7 @@ TEST(installed)
 	CHECK_EQ(sizeof(struct hk_fabric_info), 48);
 	CHECK_EQ(sizeof(struct hk_fabric_constant), 40);
 	CHECK_EQ(sizeof(struct hk_fabric_name), 40);
+	CHECK_EQ(sizeof(struct hk_env_info), 168);
 }
 
 /* So that each may grow at its end. */
@@ -53,6 +54,7 @@ TEST(results_begin_with_their_size)
 	CHECK_EQ(offsetof(struct hk_fabric_info, size), 0);
 	CHECK_EQ(offsetof(struct hk_fabric_constant, size), 0);
 	CHECK_EQ(offsetof(struct hk_fabric_name, size), 0);
+	CHECK_EQ(offsetof(struct hk_env_info, size), 0);
 	CHECK_EQ(offsetof(struct hk_sim_result, size), 0);
 	CHECK_EQ(offsetof(struct hk_sim_candidate, size), 0);
 	CHECK_EQ(offsetof(struct hk_sim_fit_result, size), 0);

@@ -600,6 +600,8 @@ TEST(group_wrong_variables)
 					    "HOCKET_CHECK=yes",
 					    "HOCKET_CHECK=2",
 					    "HOCKET_PROGRESS=on",
+					    "HOCKET_LOG=loud",
+					    "HOCKET_HOSTS=a,,b",
 					    "HOCKET_TCP_CONGESTION=0123456789abcdef",
 					    NULL };
 

@@ -13,6 +13,7 @@
  * is missed while the others wait on their devices, where no host looks.
  */
 #include "group/device/device.h"
+#include "base/env.h"
 
 #include "exec/device/device.h"
 
@@ -41,37 +42,21 @@ struct hk__gpu *hk__group_gpu(const struct hk_group *group)
 
 /* ---- shares ---- */
 
-/* HOCKET_GPU_SMS: how many of a GPU's multiprocessors are used; 0: all. */
-static enum hk_status share_sms(struct hk_group *group, uint32_t *sms_out)
+/* HOCKET_GPU_SMS: how many of a GPU's multiprocessors are used; 0: all. HOCKET_GPU_PROTOCOL:
+   how messages are known to have come, if not by the model. */
+static enum hk_status share_environment(struct hk_group *group, struct hk__gpu_spec *spec)
 {
-	const char *text = getenv("HOCKET_GPU_SMS"); /* NOLINT(concurrency-mt-unsafe) */
-	char *end;
+	struct hk_why why = { "" };
+	struct hk__env env = { NULL, &why };
+	struct hk__env_value sms, protocol;
+	enum hk_status status = hk__env_read(&env, HK__ENV_GPU_SMS, &sms);
 
-	*sms_out = 0;
-	if (!text || !*text)
-		return HK_OK;
-	unsigned long sms = strtoul(text, &end, 10);
-	if (*end || *text == '-' || sms > 65536)
-		return hk__group_refuse(group, HK_EINVAL,
-					"HOCKET_GPU_SMS=%s: not a number of multiprocessors", text);
-	*sms_out = (uint32_t)sms;
-	return HK_OK;
-}
-
-/* HOCKET_GPU_PROTOCOL: how messages are known to have come, if not by the model. */
-static enum hk_status share_protocol(struct hk_group *group, enum hk__gpu_protocol *protocol_out)
-{
-	static const char *const names[] = { "auto", "lines", "flags" };
-	const char *text = getenv("HOCKET_GPU_PROTOCOL"); /* NOLINT(concurrency-mt-unsafe) */
-	size_t i = 0;
-
-	while (text && *text && i < 3 && strcmp(text, names[i]) != 0)
-		i++;
-	if (i == 3)
-		return hk__group_refuse(group, HK_EINVAL,
-					"HOCKET_GPU_PROTOCOL=%s: auto, lines or flags is needed",
-					text);
-	*protocol_out = (enum hk__gpu_protocol)i;
+	if (status == HK_OK)
+		status = hk__env_read(&env, HK__ENV_GPU_PROTOCOL, &protocol);
+	if (status != HK_OK)
+		return hk__group_refuse(group, status, "%s", why.text);
+	spec->sms = (uint32_t)sms.number;
+	spec->protocol = (enum hk__gpu_protocol)protocol.number;
 	return HK_OK;
 }
 
@@ -92,10 +77,8 @@ static enum hk_status share_make(struct hk_group *group, struct hk__gpu_share **
 				     .apart = hk__group_gpu_path(group) == HK__GPU_APART,
 				     .here = here,
 				     .alloc = group->alloc };
-	enum hk_status status = share_sms(group, &spec.sms);
+	enum hk_status status = share_environment(group, &spec);
 
-	if (status == HK_OK)
-		status = share_protocol(group, &spec.protocol);
 	if (status != HK_OK)
 		return status;
 	hk_assert(group->n <= HK__FLAT_RANKS); /* what more are staged */

@@ -4,6 +4,7 @@
  * alone, in a directory that nobody else writes to unless the user chose it, by
  * no link, and never over a file of somebody else's.
  */
+#include "base/env.h"
 #include "group/record/recorder.h"
 
 #include <errno.h>
@@ -38,8 +39,12 @@ static enum hk_status dir_open_own(struct hk_why *why, char path_out[PATH_BYTES]
 static enum hk_status dir_open(const char *dir, struct hk_why *why, char path_out[PATH_BYTES],
 			       int *fd_out)
 {
-	if (!dir)
-		dir = getenv("HOCKET_RECORD_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+	const struct hk__env env = { NULL, why };
+	struct hk__env_value chosen = { .text = dir };
+
+	if (!dir && hk__env_read(&env, HK__ENV_RECORD_DIR, &chosen) != HK_OK)
+		return HK_EINVAL;
+	dir = chosen.text;
 	if (!dir || !*dir)
 		return dir_open_own(why, path_out, fd_out);
 	if (strlen(dir) >= PATH_BYTES - 64)
