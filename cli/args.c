@@ -41,6 +41,35 @@ bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_ou
 	return false;
 }
 
+static void env_find(const char *name, struct hk_env_info *info)
+{
+	info->size = sizeof(*info);
+	if (hk_env_find(name, info) != HK_OK)
+		exit(cli_wrong(NULL, "libhocket does not know %s: it is of another version", name));
+}
+
+bool cli_env(const char *command, const char *name, const char **text_out)
+{
+	struct hk_env_info info;
+	struct hk_why why = { "" };
+
+	env_find(name, &info);
+	if (hk_env_check(name, info.text, &why) != HK_OK) {
+		cli_wrong(command, "%s", why.text);
+		return false;
+	}
+	*text_out = info.text ? info.text : info.usual;
+	return true;
+}
+
+bool cli_env_has(const char *name)
+{
+	struct hk_env_info info;
+
+	env_find(name, &info);
+	return info.text != NULL;
+}
+
 bool cli_is_rooted(enum hk_coll coll)
 {
 	struct hk_algo_info info = { .size = sizeof(info) };

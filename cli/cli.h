@@ -113,6 +113,12 @@ bool cli_parse_real(const char *text, double min, double max, double *value_out)
 /* The collective of that name, or an error that lists them. */
 bool cli_parse_coll(const char *command, const char *name, enum hk_coll *coll_out);
 
+/* One of our variables: what it is set to, else its default, which may be NULL. An error,
+   and false, where it is set to what it does not take. */
+bool cli_env(const char *command, const char *name, const char **text_out);
+/* Whether one of our variables is set, to whatever. */
+bool cli_env_has(const char *name);
+
 /* Time since some moment in the past. */
 #define CLI_NS UINT64_C(1000000000)	/* of a second */
 uint64_t cli_now_ns(void);

@@ -247,7 +247,7 @@ static int bench_start(struct bench_spec *spec)
 {
 	struct hk_why why = { "" };
 
-	if (!spec->threads && cli_ranks_launched() && (spec->n == 0 || getenv("HOCKET_RANK")))
+	if (!spec->threads && cli_ranks_launched() && (spec->n == 0 || cli_env_has("HOCKET_RANK")))
 		return bench_start_joined(spec);
 	if (spec->n == 0)
 		return cli_wrong("bench", "no number of ranks given; add -n RANKS");

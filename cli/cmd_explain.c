@@ -141,9 +141,11 @@ static bool explain_parse(struct explain *explain, int argc, char **argv)
 
 static int explain_open(struct explain *explain)
 {
-	const char *spec = explain->fabric_spec ? explain->fabric_spec : getenv("HOCKET_FABRIC");
+	const char *spec = explain->fabric_spec;
 	struct hk_why why = { "" };
 
+	if (!spec && !cli_env("explain", "HOCKET_FABRIC", &spec))
+		return CLI_WRONG;
 	if (hk_fabric_create(spec ? spec : "here", NULL, &why, &explain->fabric) != HK_OK)
 		return cli_wrong("explain", "%s", why.text);
 	explain->info.size = sizeof(explain->info);

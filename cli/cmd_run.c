@@ -203,10 +203,10 @@ static int run_parse(struct run_opts *opts, int argc, char **argv)
 
 static int run_main(int argc, char **argv)
 {
-	const char *ssh = getenv("HOCKET_SSH");
-	struct run_opts opts = { .grace_ns = GRACE_DEFAULT_NS,
-				 .ssh = ssh && *ssh ? ssh : "ssh -o BatchMode=yes" };
+	struct run_opts opts = { .grace_ns = GRACE_DEFAULT_NS };
 
+	if (!cli_env("run", "HOCKET_SSH", &opts.ssh))
+		return CLI_WRONG;
 	run_fill_descriptors();
 	int status = run_parse(&opts, argc, argv);
 	run_hosts_fini(&opts.hosts);

@@ -209,10 +209,9 @@ static int top_redraw(struct top *top)
 
 static int top_main(int argc, char **argv)
 {
-	const char *ssh = getenv("HOCKET_SSH");
-	struct top top = { .interval_s = -1, .ssh = ssh && *ssh ? ssh : "ssh -o BatchMode=yes" };
+	struct top top = { .interval_s = -1 };
 
-	if (!top_parse(&top, argc, argv))
+	if (!cli_env("top", "HOCKET_SSH", &top.ssh) || !top_parse(&top, argc, argv))
 		return CLI_WRONG;
 	if (top.help) {
 		fputs(top_help, stdout);

@@ -42,9 +42,11 @@ int cli_ranks_pin(const struct cli_ranks *ranks, uint32_t rank)
 
 bool cli_ranks_launched(void)
 {
-	static const char *const names[] = { "HOCKET_RANK", "RANK", "OMPI_COMM_WORLD_RANK",
-					     "PMI_RANK", "SLURM_PROCID" };
+	static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+					     "SLURM_PROCID" };
 
+	if (cli_env_has("HOCKET_RANK"))
+		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (getenv(names[i]))
 			return true;

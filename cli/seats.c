@@ -15,12 +15,13 @@ struct seat {
 
 static struct seat seat_own(void)
 {
-	const char *name = getenv("HOCKET_HOST");
+	struct hk_env_info name = { .size = sizeof(name) };
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
 	struct seat own = { 0 };
 
-	if (name)
-		snprintf(own.host, sizeof(own.host), "%s", name);
+	/* A group has taken it already. */
+	if (hk_env_find("HOCKET_HOST", &name) == HK_OK && name.text)
+		snprintf(own.host, sizeof(own.host), "%s", name.text);
 	else if (gethostname(own.host, sizeof(own.host) - 1) != 0)
 		own.host[0] = '\0';
 	if (file && !fgets(own.system, sizeof(own.system), file))

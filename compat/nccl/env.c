@@ -118,14 +118,18 @@ static void algo_read(const char *text)
 
 static uint64_t timeout_read(void)
 {
-	const char *text = text_of("HOCKET_TIMEOUT");
-	char *end;
+	struct hk_env_info info = { .size = sizeof(info) };
 
-	if (!text)
-		return TIMEOUT_NS;
-	unsigned long long seconds = strtoull(text, &end, 10);
-	/* What is wrong with it, hk_group_create says. */
-	return *end || seconds == 0 || seconds > 1000000 ? 0 : seconds * UINT64_C(1000000000);
+	/* What is wrong with it, and is 0 here, hk_group_create says. */
+	return hk_env_find("HOCKET_TIMEOUT", &info) == HK_OK && info.text ? info.number
+									  : TIMEOUT_NS;
+}
+
+static bool gpu_is_set(void)
+{
+	struct hk_env_info info = { .size = sizeof(info) };
+
+	return hk_env_find("HOCKET_GPU", &info) == HK_OK && info.text;
 }
 
 static void env_ignored(void)
@@ -148,7 +152,7 @@ static void env_read(void)
 	env.net = flag_of("NCCL_SHM_DISABLE") ? "tcp" : NULL;
 	env.timeout_ns = timeout_read();
 	/* Never by setenv: other threads may be in getenv. */
-	env.gpu = flag_of("NCCL_P2P_DISABLE") && !text_of("HOCKET_GPU") ? "staged" : NULL;
+	env.gpu = flag_of("NCCL_P2P_DISABLE") && !gpu_is_set() ? "staged" : NULL;
 	if (text_of("NCCL_ALGO"))
 		algo_read(text_of("NCCL_ALGO"));
 	env_ignored();

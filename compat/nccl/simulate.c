@@ -2,22 +2,24 @@
 /* simulate.c - ncclGroupSimulateEnd: how long a group would take, by Hocket's model. */
 #include "comm.h"
 
-#include <stdlib.h>
-
 /* HOCKET_FABRIC, else this machine; with more ranks than it has GPUs, its cores. */
 static ncclResult_t fabric_of(int nranks, struct hk_fabric **fabric_out)
 {
-	const char *spec = getenv("HOCKET_FABRIC"); /* NOLINT(concurrency-mt-unsafe) */
+	struct hk_env_info env = { .size = sizeof(env) };
 	uint32_t n = (uint32_t)nranks;
 	struct hk_fabric *fabric = NULL, *hosts = NULL;
 	struct hk_fabric_info info = { .size = sizeof(info) };
 	struct hk_why why = { "" };
-	enum hk_status status = spec && *spec ? hk_fabric_create(spec, NULL, &why, &fabric)
-					      : hk_fabric_discover(NULL, &why, &fabric);
+	enum hk_status status = hk_env_find("HOCKET_FABRIC", &env);
 
+	if (status == HK_OK)
+		status = hk_env_check(env.name, env.text, &why);
+	if (status == HK_OK)
+		status = env.text ? hk_fabric_create(env.text, NULL, &why, &fabric)
+				  : hk_fabric_discover(NULL, &why, &fabric);
 	if (status == HK_OK) {
 		hk_fabric_describe(fabric, &info);
-		if (info.ranks < n && !(spec && *spec)) {
+		if (info.ranks < n && !env.text) {
 			status = hk_fabric_hosts(fabric, &n, 1, NULL, &why, &hosts);
 			hk_fabric_free(fabric);
 			fabric = hosts;
