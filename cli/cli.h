@@ -150,6 +150,6 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_plan, cli_check, cli_list, cli_run, cli_bench, cli_fabric,
-	cli_probe, cli_sim, cli_explain, cli_trace, cli_doctor, cli_top;
+	cli_probe, cli_sim, cli_explain, cli_trace, cli_doctor, cli_top, cli_config;
 
 #endif

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = { &cli_plan,  &cli_check,  &cli_list,
-						      &cli_run,	  &cli_bench,  &cli_fabric,
-						      &cli_probe, &cli_sim,    &cli_explain,
-						      &cli_trace, &cli_doctor, &cli_top };
+static const struct cli_command *const commands[] = {
+	&cli_plan, &cli_check,	 &cli_list,  &cli_run,	  &cli_bench, &cli_fabric, &cli_probe,
+	&cli_sim,  &cli_explain, &cli_trace, &cli_doctor, &cli_top,   &cli_config
+};
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static void main_help(void)

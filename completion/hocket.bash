@@ -10,7 +10,7 @@ _hocket()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words='plan check list run bench fabric probe sim explain trace doctor top --help --version'
+		words='plan check list run bench fabric probe sim explain trace doctor top config --help --version'
 	elif [[ $prev == -a || $prev == --algo ]]; then
 		words=$("$hocket" list "${COMP_WORDS[2]}" --json 2>/dev/null |
 			sed -n 's/.*"algorithm": "\([^"]*\)".*/\1/p')
@@ -77,6 +77,9 @@ _hocket()
 		((COMP_CWORD > 2)) || words='list show check discover'
 	elif [[ $command == probe ]]; then
 		return
+	elif [[ $command == config ]]; then
+		((COMP_CWORD > 2)) || words=$("$hocket" config --json 2>/dev/null |
+			sed -n 's/.*"name": "\([^"]*\)".*/\1/p')
 	elif ((COMP_CWORD == 2)); then
 		words=$collectives
 		[[ $command != bench ]] || words+=' all'
