@@ -142,11 +142,14 @@ static bool explain_parse(struct explain *explain, int argc, char **argv)
 static int explain_open(struct explain *explain)
 {
 	const char *spec = explain->fabric_spec;
+	char here[24] = "here"; /* this machine, which holds any number of ranks */
 	struct hk_why why = { "" };
 
 	if (!spec && !cli_env("explain", "HOCKET_FABRIC", &spec))
 		return CLI_WRONG;
-	if (hk_fabric_create(spec ? spec : "here", NULL, &why, &explain->fabric) != HK_OK)
+	if (explain->has_ranks)
+		snprintf(here, sizeof(here), "here:%u", explain->what.ranks);
+	if (hk_fabric_create(spec ? spec : here, NULL, &why, &explain->fabric) != HK_OK)
 		return cli_wrong("explain", "%s", why.text);
 	explain->info.size = sizeof(explain->info);
 	hk_fabric_describe(explain->fabric, &explain->info);

@@ -30,7 +30,8 @@ struct hk_fabric;		/* opaque */
 /*
  * Creates a fabric from a specification: a name with a size and options
  * ("dgx-h100:128", "dgx-h100:128,net=ethernet", "torus:8x8x8"), "here" for this
- * machine as discovered, or a file, recognized by a '/' or ".yaml" in its name.
+ * machine as discovered ("here:8" with 8 ranks, which may be more than its cores), or
+ * a file, recognized by a '/' or ".yaml" in its name.
  * HK_EINVAL, HK_ESYNTAX, HK_ELIMIT, HK_ENOMEM or HK_EIO, with the reason in why.
  */
 HK_API HK_NODISCARD enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc,

@@ -168,15 +168,15 @@ static void host_describe(struct hk_fabric *fabric, const struct host *host,
 	hk__text_add(&about, ", %u NUMA node%s", host->numas, host->numas == 1 ? "" : "s");
 }
 
-static enum hk_status host_build(struct hk_fabric *fabric, const struct host *host,
-				 const struct hk__gpus *gpus, struct hk_why *why)
+static enum hk_status host_build(struct hk_fabric *fabric, const struct hk__gpus *gpus,
+				 uint32_t ranks, struct hk_why *why)
 {
 	struct hk__node_kind kind = { .name = "host", .count = 1, .nics = 1 };
 	struct hk__clos_shape shape = { .node = { { .nic = "nic" } } };
 	struct hk__clos_node *node = &shape.node[0];
 	enum hk_status status;
 
-	kind.ranks = gpus->count ? gpus->count : host->cores;
+	kind.ranks = ranks;
 	node->inside = kind.ranks == 1 ? HK__INSIDE_NONE
 		       : gpus->count   ? HK__INSIDE_SWITCH
 				       : HK__INSIDE_MEMORY;
@@ -211,8 +211,16 @@ static void host_set(struct hk_fabric *fabric, const struct host *host, const st
 	fabric->gpu.nic_gbps = host->nic;
 }
 
-enum hk_status hk_fabric_discover(const struct hk_alloc *alloc, struct hk_why *why,
-				  struct hk_fabric **fabric_out)
+static enum hk_status here_refuse(uint32_t ranks, uint32_t gpus, struct hk_why *why)
+{
+	return hk__why(why, HK_EINVAL,
+		       "here:%u: this machine has %u GPU%s, and ranks that share one are not "
+		       "predicted: name a fabric of %u",
+		       ranks, gpus, gpus == 1 ? "" : "s", ranks);
+}
+
+enum hk_status hk__fabric_here(uint32_t ranks, const struct hk_alloc *alloc, struct hk_why *why,
+			       struct hk_fabric **fabric_out)
 {
 	struct host host = { 0 };
 	struct hk__gpus gpus = { 0 };
@@ -224,14 +232,27 @@ enum hk_status hk_fabric_discover(const struct hk_alloc *alloc, struct hk_why *w
 	host_cores(&host);
 	host_network(&host);
 	hk__gpus_find(&gpus);
-	snprintf(fabric->name, sizeof(fabric->name), "here");
-	status = host_build(fabric, &host, &gpus, why);
+	uint32_t devices = gpus.count ? gpus.count : host.cores;
+	if (ranks)
+		snprintf(fabric->name, sizeof(fabric->name), "here:%u", ranks);
+	else
+		snprintf(fabric->name, sizeof(fabric->name), "here");
+	status = gpus.count && ranks > gpus.count
+			 ? here_refuse(ranks, gpus.count, why)
+			 : host_build(fabric, &gpus, ranks ? ranks : devices, why);
 	if (status) {
 		hk_fabric_free(fabric);
 		return status;
 	}
 	host_set(fabric, &host, &gpus);
 	host_describe(fabric, &host, &gpus);
+	hk__fabric_crowd(fabric, (fabric->ranks + devices - 1) / devices);
 	*fabric_out = fabric;
 	return HK_OK;
+}
+
+enum hk_status hk_fabric_discover(const struct hk_alloc *alloc, struct hk_why *why,
+				  struct hk_fabric **fabric_out)
+{
+	return hk__fabric_here(0, alloc, why, fabric_out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* discover.h - the GPUs of this machine, as their driver tells. */
+/* discover.h - this machine, and its GPUs as their driver tells. */
 #ifndef HK_FABRIC_DISCOVER_H
 #define HK_FABRIC_DISCOVER_H
 
@@ -14,6 +14,10 @@ struct hk__gpus {
 	double nvlink;			/* GB/s of them together; 0: none */
 	double memory;			/* GB/s; 0: not known */
 };
+
+/* This machine with so many ranks: more than cores take turns. 0: one for each core, or GPU. */
+enum hk_status hk__fabric_here(uint32_t ranks, const struct hk_alloc *alloc, struct hk_why *why,
+			       struct hk_fabric **fabric_out);
 
 /* The function of that name into the pointer that `function` points to; false: none. */
 bool hk__library_find(void *library, const char *name, void *function);

@@ -2,6 +2,8 @@
 /* fabric.c - the object: what it is made of, and questions about its parts. */
 #include "fabric/topology.h"
 
+#include "fabric/discover.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,6 +379,19 @@ void hk_fabric_describe(const struct hk_fabric *fabric, struct hk_fabric_info *i
 
 /* ---- opening one ---- */
 
+/* "here:8" */
+static enum hk_status here_with(const char *spec, const struct hk_alloc *alloc, struct hk_why *why,
+				struct hk_fabric **fabric_out)
+{
+	char *end;
+	unsigned long ranks = strtoul(spec + 5, &end, 10);
+
+	if (spec[5] < '0' || spec[5] > '9' || *end || ranks == 0 || ranks > HK_FABRIC_RANKS_MAX)
+		return hk__why(why, HK_EINVAL, "'%.60s': here:RANKS takes 1 to %u ranks", spec,
+			       HK_FABRIC_RANKS_MAX);
+	return hk__fabric_here((uint32_t)ranks, alloc, why, fabric_out);
+}
+
 enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc, struct hk_why *why,
 				struct hk_fabric **fabric_out)
 {
@@ -384,6 +399,8 @@ enum hk_status hk_fabric_create(const char *spec, const struct hk_alloc *alloc, 
 
 	if (strcmp(spec, "here") == 0)
 		return hk_fabric_discover(alloc, why, fabric_out);
+	if (strncmp(spec, "here:", 5) == 0)
+		return here_with(spec, alloc, why, fabric_out);
 	if (strchr(spec, '/') || (len > 5 && strcmp(spec + len - 5, ".yaml") == 0))
 		return hk__fabric_open_file(spec, alloc, why, fabric_out);
 	return hk__fabric_named(spec, alloc, why, fabric_out);

@@ -82,6 +82,7 @@ TEST(names_read_back)
 		"slingshot-a100:70", "tcp-cluster:1",	"tcp-cluster:9,ranks=3,leaf=2,net=100GbE",
 		"switch:1",	     "switch:77,bw=3",	"torus:5x4x3",
 		"torus:7",	     "dragonfly:9x4x2", "here",
+		"here:1",
 	};
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {

@@ -396,3 +396,31 @@ TEST(this_machine)
 	hk_fabric_free(fabric);
 	hk_fabric_free(NULL);
 }
+
+/* More ranks than cores take turns on them, as in a group. */
+TEST(this_machine_with_more_ranks)
+{
+	struct hk_fabric *fabric = opened("here"), *crowded;
+	struct hk_why why;
+	char spec[32];
+
+	uint32_t cores = fabric->ranks;
+	CHECK(!hk__fabric_cores_shared(fabric));
+	if (strcmp(fabric->devices[0].type, "cpu") != 0)
+		SKIP("its ranks are GPUs");
+	snprintf(spec, sizeof(spec), "here:%u", 3 * cores);
+	crowded = opened(spec);
+	CHECK_EQ(crowded->ranks, 3 * cores);
+	CHECK_EQ(crowded->nodes, 1);
+	CHECK(hk__fabric_cores_shared(crowded));
+	CHECK_EQ((uint32_t)crowded->devices[0].cores, cores);
+	hk_fabric_free(crowded);
+	hk_fabric_free(fabric);
+	for (size_t i = 0; i < 5; i++) {
+		static const char *const wrong[] = { "here:", "here:0", "here:-2", "here:8x",
+						     "here:99999999999" };
+
+		CHECK_EQ(hk_fabric_create(wrong[i], NULL, &why, &fabric), HK_EINVAL);
+		CHECK_HAS(why.text, "here:RANKS takes 1 to");
+	}
+}
