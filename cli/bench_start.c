@@ -84,7 +84,7 @@ int bench_start_threads(const struct bench_spec *spec)
 	if (!groups || !threads) {
 		cli_wrong("bench", "no memory for %u ranks", spec->n);
 	} else if (hk_group_threads(spec->n, &opts, &why, groups) != HK_OK) {
-		cli_wrong("bench", "cannot make %u ranks: %s", spec->n, why.text);
+		cli_wrong("bench", "cannot create %u ranks: %s", spec->n, why.text);
 	} else {
 		for (uint32_t r = 0; r < spec->n; r++) {
 			threads[r].rank =

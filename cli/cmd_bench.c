@@ -128,7 +128,7 @@ static int spec_take_coll(struct bench_spec *spec, const struct cli_args *args)
 		return cli_wrong("bench", "sendrecv is measured as sends and receives; leave out "
 					  "--algo and --plan");
 	if (args->algo && spec->all)
-		return cli_wrong("bench", "--algo is of one collective; name that, not all");
+		return cli_wrong("bench", "--algo needs one collective, not all");
 	if (args->algo && hk_algo_find(spec->coll, args->algo, &algo) != HK_OK)
 		return cli_wrong("bench", "%s has no algorithm '%s'; see 'hocket list %s'", name,
 				 args->algo, name);
@@ -146,7 +146,7 @@ static int spec_take_rest(struct bench_spec *spec, const struct cli_args *args)
 	if (args->has_ranks && args->ranks.from != args->ranks.to)
 		return cli_wrong("bench", "-n takes one number of ranks here, not a range");
 	if (spec->min_bytes > spec->max_bytes)
-		return cli_wrong("bench", "the first size (-b) is above the last (-e)");
+		return cli_wrong("bench", "the first size (-b) is larger than the last (-e)");
 	if (args->check && args->no_check)
 		return cli_wrong("bench", "choose one of --check and --no-check");
 	if (args->net && strcmp(args->net, "auto") != 0 && strcmp(args->net, "shm") != 0 &&

@@ -116,9 +116,10 @@ static size_t doctor_choose(const struct doctor *doctor, const struct records *r
 		runs++;
 	}
 	if (!count)
-		cli_wrong("doctor", "there is no record of run '%s'", doctor->run);
+		cli_wrong("doctor", "no record of run '%s'", doctor->run);
 	else if (runs > 1 && !doctor->run)
-		cli_wrong("doctor", "records of %zu runs: this is the newest, %s; --run chooses",
+		cli_wrong("doctor",
+			  "records of %zu runs; this is the newest, %s; --run selects another",
 			  runs, records->at[*first_out].record->run);
 	return count;
 }

@@ -123,17 +123,17 @@ static bool explain_parse(struct explain *explain, int argc, char **argv)
 	if (explain->help)
 		return true;
 	if (optind + 1 != argc) {
-		cli_wrong("explain", "one collective is wanted; see 'hocket explain --help'");
+		cli_wrong("explain", "give one collective; see 'hocket explain --help'");
 		return false;
 	}
 	if (!cli_parse_coll("explain", argv[optind], &explain->what.coll))
 		return false;
 	if (!explain->has_size && explain->what.coll != HK_COLL_BARRIER) {
-		cli_wrong("explain", "--size is missing: how many bytes?");
+		cli_wrong("explain", "no size given; add --size BYTES");
 		return false;
 	}
 	if ((explain->net || explain->rounds) && !explain->measure) {
-		cli_wrong("explain", "--%s is for --measure", explain->net ? "net" : "rounds");
+		cli_wrong("explain", "--%s needs --measure", explain->net ? "net" : "rounds");
 		return false;
 	}
 	return true;
@@ -177,7 +177,7 @@ static int measure_joined(struct explain *explain, struct measure_job *job)
 	job->progress = job->progress && !explain->quiet;
 	int status = CLI_DONE;
 	if (hk_group_size(rank.group) != job->n)
-		status = cli_wrong("explain", "%u ranks were started, not %u: --ranks",
+		status = cli_wrong("explain", "the launcher started %u ranks, but --ranks is %u",
 				   hk_group_size(rank.group), job->n);
 	else if (measure_group(job, &rank) != CLI_DONE)
 		status = cli_wrong("explain", "rank %u: %s", rank.rank, rank.why);

@@ -130,7 +130,8 @@ static bool fabric_change(struct hk_fabric *fabric, const char *changes)
 
 		snprintf(change, sizeof(change), "%.*s", (int)len, at);
 		if (len >= sizeof(change) || hk_fabric_change(fabric, change, &why) != HK_OK) {
-			cli_wrong("fabric", "%s", why.text[0] ? why.text : "a change is too long");
+			cli_wrong("fabric", "%s",
+				  why.text[0] ? why.text : "the change is too long");
 			return false;
 		}
 		at += len;
@@ -235,7 +236,7 @@ static bool fabric_parse(struct fabric_args *args, int argc, char **argv, bool *
 	args->action = optind < argc ? argv[optind++] : NULL;
 	args->what = optind < argc ? argv[optind++] : NULL;
 	if (optind < argc)
-		cli_wrong("fabric", "one thing too many: '%s'", argv[optind]);
+		cli_wrong("fabric", "unexpected argument '%s'", argv[optind]);
 	return optind >= argc;
 }
 
@@ -267,7 +268,7 @@ static int fabric_main(int argc, char **argv)
 		if (actions[i].needs && !args.what)
 			return cli_wrong("fabric", "%s needs %s", args.action, actions[i].needs);
 		if (!actions[i].needs && args.what)
-			return cli_wrong("fabric", "%s takes nothing, found '%s'", args.action,
+			return cli_wrong("fabric", "%s takes no argument, found '%s'", args.action,
 					 args.what);
 		if (!actions[i].shows && (args.constants || args.output || args.what_if))
 			return cli_wrong("fabric",

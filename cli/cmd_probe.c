@@ -116,8 +116,8 @@ static void probe_apart(struct probe *probe, const struct measure_job *job)
 	probe->moved = probe->moved || job->moved;
 	if (job->moved)
 		fprintf(stderr,
-			"hocket probe: two cores were %.0f ns apart, and elsewhere for some of "
-			"the times: predictions will be less exact\n",
+			"hocket probe: two cores were %.0f ns apart, but not all the time: "
+			"predictions will be less accurate\n",
 			job->apart_ns);
 }
 
@@ -287,8 +287,8 @@ static int ranks_fit(struct probe *probe, uint32_t n, const struct cli_seats *se
 		return cli_wrong("probe", "%s", why.text);
 	if (!seats->in_turn)
 		fprintf(stderr,
-			"hocket probe: %u ranks share %u cores, but not in turn: predictions will "
-			"be less exact, as a fabric cannot say so\n",
+			"hocket probe: %u ranks share %u cores, but not in turn, which a fabric "
+			"cannot describe: predictions will be less accurate\n",
 			n, seats->cores);
 	if ((seats->nhosts == n && !probe_unlimited(probe, true)) || !probe_kernel(probe) ||
 	    (seats->cores && seats->in_turn && !probe_shares(probe, seats->cores)))
@@ -303,7 +303,7 @@ static int probe_ranks(struct probe *probe, struct cli_rank *rank)
 	struct cli_seats seats;
 
 	if (n < 2)
-		return cli_wrong("probe", "one rank has nobody to talk to");
+		return cli_wrong("probe", "at least two ranks are needed");
 	if (cli_seats_find(rank, &seats) != HK_OK)
 		return cli_wrong("probe", "%s", hk_group_why(rank->group));
 	cells_fill(probe);

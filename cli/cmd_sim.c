@@ -66,7 +66,7 @@ static int args_check(const struct cli_args *args)
 		return cli_wrong("sim", "--as nccl is a model of NCCL: no --algo, --plan, --fault, "
 					"--also, --jitter, --slice, --full or files with it");
 	if (sim->nalso >= SIM_JOBS_MAX)
-		return cli_wrong("sim", "%zu collectives besides; up to %u can be simulated",
+		return cli_wrong("sim", "%zu collectives with --also; at most %u can be simulated",
 				 sim->nalso, SIM_JOBS_MAX - 1);
 	return CLI_DONE;
 }
@@ -82,12 +82,13 @@ static int run_take_sizes(struct sim_run *run, const struct cli_args *args)
 	if (!args->max_bytes && run->max_bytes < run->min_bytes)
 		run->max_bytes = run->min_bytes;
 	if (run->min_bytes > run->max_bytes)
-		return cli_wrong("sim", "the first size (-b) is above the last (-e)");
+		return cli_wrong("sim", "the first size (-b) is larger than the last (-e)");
 	if (run->jobs[0].coll == HK_COLL_BARRIER)
 		run->min_bytes = run->max_bytes = 0;
 	if ((args->sim.trace || args->sim.goal || args->sim.chakra) &&
 	    run->min_bytes != run->max_bytes)
-		return cli_wrong("sim", "files are of one size; give -b and -e the same");
+		return cli_wrong("sim", "--trace, --goal and --chakra need a single size; give -b "
+					"and -e the same value");
 	return CLI_DONE;
 }
 

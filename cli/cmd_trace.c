@@ -63,7 +63,7 @@ static void folder_remove(const char *path)
 	if (dir)
 		closedir(dir);
 	if (rmdir(path) != 0)
-		fprintf(stderr, "hocket trace: %s stays: %s\n", path, strerror(errno));
+		fprintf(stderr, "hocket trace: cannot remove %s: %s\n", path, strerror(errno));
 }
 
 /* ---- the command ---- */
@@ -111,7 +111,7 @@ static int command_run(const struct trace_opts *opts, const char *folder, bool *
 
 	*started_out = false;
 	if (pipe2(fds, O_CLOEXEC) != 0)
-		return cli_wrong("trace", "cannot make a pipe: %s", strerror(errno));
+		return cli_wrong("trace", "cannot create a pipe: %s", strerror(errno));
 	sigemptyset(&signals);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
 		sigaddset(&signals, passed_on[i]);
@@ -149,12 +149,12 @@ static void trace_say(const struct trace *trace, const struct trace_opts *opts)
 		(unsigned long long)trace->narrows);
 	if (dropped)
 		fprintf(stderr,
-			"hocket trace: %llu earlier events were dropped; run less, or take more by "
-			"--max-events\n",
+			"hocket trace: %llu earlier events were dropped; trace a shorter run, or "
+			"raise --max-events\n",
 			(unsigned long long)dropped);
 	if (trace->clock == TRACE_CLOCK_WALL)
-		fprintf(stderr, "hocket trace: some hosts are aligned by their time of day alone: "
-				"no messages went both ways\n");
+		fprintf(stderr, "hocket trace: the clocks of some hosts are aligned only by their "
+				"time of day: no messages went in both directions\n");
 }
 
 static int trace_make(const struct trace_opts *opts, const char *folder)
@@ -180,8 +180,8 @@ static int trace_run(const struct trace_opts *opts)
 		return cli_wrong("trace", "no command given; see 'hocket trace --help'");
 	char *folder = folder_make(opts->output);
 	if (!folder)
-		return cli_wrong("trace", "%s: no folder can be made beside it: %s", opts->output,
-				 strerror(errno));
+		return cli_wrong("trace", "%s: cannot create a directory beside it: %s",
+				 opts->output, strerror(errno));
 	int status = command_run(opts, folder, &started);
 	if (started) {
 		int made = trace_make(opts, folder);

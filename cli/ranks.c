@@ -220,7 +220,7 @@ static int job_explain(const struct job *job)
 			signal(SIGPIPE, SIG_DFL);
 			raise(SIGPIPE);
 		}
-		cli_wrong(job->ranks->command, "rank %u was ended by signal %d (%s)", job->culprit,
+		cli_wrong(job->ranks->command, "rank %u was killed by signal %d (%s)", job->culprit,
 			  number, strsignal(number));
 		return CLI_FAILED;
 	}

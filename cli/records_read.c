@@ -49,14 +49,14 @@ static bool file_take(struct records *records, const char *command, const char *
 	char *text = file_read(path, &len);
 
 	if (!text) {
-		cli_wrong(command, "%s: %s; left out", path,
+		cli_wrong(command, "%s: %s; skipped", path,
 			  errno == EFBIG ? "no file, or too large" : strerror(errno));
 		return false;
 	}
 	enum hk_status status = hk_record_parse(text, len, NULL, &why, &seen.record);
 	free(text);
 	if (status != HK_OK) {
-		cli_wrong(command, "%s: %s; left out", path, why.text);
+		cli_wrong(command, "%s: %s; skipped", path, why.text);
 		return false;
 	}
 	seen.pid = (pid_t)seen.record->pid;
@@ -79,7 +79,7 @@ static size_t dir_take(struct records *records, const char *command, const char 
 	size_t count = 0, taken = 0;
 
 	if (!dir) {
-		cli_wrong(command, "%s: %s; left out", path, strerror(errno));
+		cli_wrong(command, "%s: %s; skipped", path, strerror(errno));
 		return 0;
 	}
 	while ((entry = readdir(dir)) != NULL) {

@@ -523,7 +523,7 @@ int run_agent(int in, int out, const struct run_signals *before)
 	struct agent agent;
 
 	if (!agent_init(&agent, in, out, before))
-		return cli_wrong("run", "cannot make a pipe: %s", strerror(errno));
+		return cli_wrong("run", "cannot create a pipe: %s", strerror(errno));
 	while (!agent_is_over(&agent))
 		agent_turn(&agent);
 	agent_fini(&agent);

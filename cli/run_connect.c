@@ -99,7 +99,7 @@ bool run_link_open(struct run_link *link, const struct run_opts *opts,
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-		cli_wrong("run", "cannot make a socket: %s", strerror(errno));
+		cli_wrong("run", "cannot create a socket: %s", strerror(errno));
 		return false;
 	}
 	pid_t pid = fork();

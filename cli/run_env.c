@@ -133,7 +133,7 @@ bool run_env_key(struct run_env *env)
 		return true;
 	/* Up to 256 bytes come whole, or not at all. */
 	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
-		cli_wrong("run", "cannot make a key: %s", strerror(errno));
+		cli_wrong("run", "cannot create a key: %s", strerror(errno));
 		return false;
 	}
 	char *at = stpcpy(text, name);

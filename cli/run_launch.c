@@ -228,7 +228,7 @@ static void launch_abandon(struct launch *launch)
 		struct run_link *link = &launch->links[i];
 
 		if (!link->over && launch->output.queue.len == 0)
-			cli_wrong("run", "host %s does not answer; its ranks may be left",
+			cli_wrong("run", "host %s does not answer; its ranks may still be running",
 				  link->host->name);
 		if (link->pid > 0)
 			kill(link->pid, SIGKILL);

@@ -126,7 +126,8 @@ static void host_hear(struct records *records, struct host *host)
 	while (right && strncmp(at, "rank ", 5) == 0)
 		right = answer_rank(records, &at, end);
 	if (!right || strncmp(at, "end\n", 4) != 0)
-		cli_wrong("top", "host %s: no whole answer; its ranks may be left out", host->name);
+		cli_wrong("top", "host %s: incomplete answer; some of its ranks may be missing",
+			  host->name);
 }
 
 /* ---- asking ---- */

@@ -99,10 +99,10 @@ static ncclResult_t redop_make(ncclRedOp_t *op, const void *scalar, ncclDataType
 	}
 	pthread_mutex_unlock(&comm->lock);
 	if (i == HK__NCCL_REDOPS)
-		return hk__nccl_fail(ncclInvalidUsage,
-				     "ncclRedOpCreatePreMulSum: %u operators of a communicator "
-				     "are the most",
-				     HK__NCCL_REDOPS);
+		return hk__nccl_fail(
+			ncclInvalidUsage,
+			"ncclRedOpCreatePreMulSum: a communicator has at most %u operators",
+			HK__NCCL_REDOPS);
 	return ncclSuccess;
 }
 
@@ -140,8 +140,8 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	pthread_mutex_unlock(&comm->lock);
 	hk__nccl_comm_drop(comm);
 	return made ? ncclSuccess
-		    : hk__nccl_fail(ncclInvalidArgument, "ncclRedOpDestroy: %d was not made",
-				    (int)op);
+		    : hk__nccl_fail(ncclInvalidArgument,
+				    "ncclRedOpDestroy: there is no operator %d", (int)op);
 }
 HK__NCCL_TWIN(RedOpDestroy);
 

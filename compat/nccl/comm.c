@@ -10,8 +10,9 @@ ncclResult_t hk__nccl_config_check(const ncclConfig_t *config)
 	if (!config)
 		return ncclSuccess;
 	if (config->magic != NCCL_API_MAGIC || config->size < offsetof(ncclConfig_t, minCTAs))
-		return hk__nccl_fail(ncclInvalidArgument, "a configuration that was not begun with "
-							  "NCCL_CONFIG_INITIALIZER");
+		return hk__nccl_fail(
+			ncclInvalidArgument,
+			"the configuration was not initialized with NCCL_CONFIG_INITIALIZER");
 	if (config->blocking != NCCL_CONFIG_UNDEF_INT && config->blocking != 0 &&
 	    config->blocking != 1)
 		return hk__nccl_fail(ncclInvalidArgument, "config.blocking is %d, not 0 or 1",
@@ -36,8 +37,8 @@ ncclResult_t hk__nccl_comm_usable(struct ncclComm *comm, const char *what)
 	int state = atomic_load(&comm->state);
 	if (state == ncclInProgress)
 		return hk__nccl_fail(ncclInvalidUsage,
-				     "%s: the call before has not ended: ask "
-				     "ncclCommGetAsyncError until it has",
+				     "%s: the previous call is still in progress: poll "
+				     "ncclCommGetAsyncError until it ends",
 				     what);
 	if (state != ncclSuccess)
 		return comm_refuse(comm, (ncclResult_t)state, what);
@@ -169,11 +170,12 @@ static ncclResult_t comm_ask(ncclComm_t comm, enum question question, int *answe
 	ncclResult_t result = ncclSuccess;
 
 	if (!answer)
-		return hk__nccl_fail(ncclInvalidArgument, "%s: no place for the answer", what);
+		return hk__nccl_fail(ncclInvalidArgument, "%s: the output pointer is NULL", what);
 	if (!hk__nccl_comm_try(comm))
 		return hk__nccl_fail(ncclInvalidArgument, "%s: not a communicator", what);
 	if (!atomic_load(&comm->made))
-		result = hk__nccl_fail(ncclInvalidUsage, "%s: it is still being made", what);
+		result = hk__nccl_fail(ncclInvalidUsage,
+				       "%s: the communicator is still being created", what);
 	else
 		*answer = question == ASK_COUNT	   ? comm->nranks
 			  : question == ASK_DEVICE ? comm->device

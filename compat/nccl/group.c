@@ -77,8 +77,9 @@ static ncclResult_t group_perform(struct group *taken)
 	}
 	if (taken->jobs && taken->count > 0) {
 		hk__nccl_jobs_drop(taken->jobs);
-		return hk__nccl_fail(ncclInvalidUsage,
-				     "a group that makes communicators cannot use some as well");
+		return hk__nccl_fail(
+			ncclInvalidUsage,
+			"a group that creates communicators cannot also use communicators");
 	}
 	if (taken->jobs)
 		return hk__nccl_jobs_perform(taken->jobs);
@@ -108,19 +109,19 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
 
 	if (group.depth != 1)
 		return hk__nccl_fail(ncclInvalidUsage,
-				     "ncclGroupSimulateEnd: in %u groups, and not in one",
+				     "ncclGroupSimulateEnd: in %u nested groups, not in one",
 				     group.depth);
 	struct group taken = group_take();
 	if (!info || info->magic != NCCL_SIM_INFO_MAGIC || info->size < sizeof(*info))
-		result =
-			hk__nccl_fail(ncclInvalidArgument,
-				      "ncclGroupSimulateEnd: begin with NCCL_SIM_INFO_INITIALIZER");
+		result = hk__nccl_fail(
+			ncclInvalidArgument,
+			"ncclGroupSimulateEnd: initialize with NCCL_SIM_INFO_INITIALIZER");
 	else if (taken.result != ncclSuccess)
 		result = taken.result;
 	else if (taken.jobs)
-		result = hk__nccl_fail(ncclInvalidUsage,
-				       "ncclGroupSimulateEnd: of communicators being made nothing "
-				       "is known");
+		result = hk__nccl_fail(
+			ncclInvalidUsage,
+			"ncclGroupSimulateEnd: the creation of communicators cannot be predicted");
 	hk__nccl_jobs_drop(taken.jobs);
 	if (result == ncclSuccess)
 		result = hk__nccl_simulate(taken.ops, taken.count, &time);

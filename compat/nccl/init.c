@@ -232,7 +232,7 @@ static ncclResult_t comm_shrink(ncclComm_t parent, const int *exclude, int nexcl
 	/* One that has failed can still be shrunk. */
 	if (!atomic_load(&parent->made))
 		return hk__nccl_fail(ncclInvalidUsage,
-				     "ncclCommShrink: the communicator was not made");
+				     "ncclCommShrink: the communicator was not created");
 	if (!aborts)
 		result = hk__nccl_comm_usable(parent, "ncclCommShrink");
 	if (result == ncclSuccess)

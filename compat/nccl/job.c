@@ -137,8 +137,8 @@ static ncclResult_t jobs_conduct(struct hk__nccl_job *jobs)
 		if (job->started)
 			pthread_join(job->thread, NULL);
 		else if (!job->done)
-			job->result =
-				hk__nccl_fail(ncclSystemError, "no thread for a communicator");
+			job->result = hk__nccl_fail(ncclSystemError,
+						    "cannot start a thread for a communicator");
 	}
 	while (jobs) {
 		struct hk__nccl_job *next = jobs->next;
@@ -180,7 +180,8 @@ ncclResult_t hk__nccl_jobs_perform(struct hk__nccl_job *jobs)
 	if (error == 0)
 		return ncclInProgress;
 	hk__nccl_jobs_drop(jobs);
-	return hk__nccl_fail(ncclSystemError, "no thread for a communicator: error %d", error);
+	return hk__nccl_fail(ncclSystemError, "cannot start a thread for a communicator: error %d",
+			     error);
 }
 
 ncclResult_t hk__nccl_job_submit(struct hk__nccl_job *job)

@@ -16,7 +16,7 @@ static ncclResult_t hints_check(const ncclCollConfig_t *config, const char *what
 		return ncclSuccess;
 	if (config->magic != NCCL_API_MAGIC || config->size < sizeof(*config))
 		return hk__nccl_fail(ncclInvalidArgument,
-				     "%s: a configuration that was not begun with "
+				     "%s: the configuration was not initialized with "
 				     "NCCL_COLLCONFIG_INITIALIZER",
 				     what);
 	if (config->ext)
@@ -119,8 +119,9 @@ HK__NCCL_TWIN(ScatterConfig);
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config)
 {
 	if (!config || config->magic != NCCL_API_MAGIC || config->size < sizeof(*config))
-		return hk__nccl_fail(ncclInvalidArgument, "ncclSetEncryption: begin with "
-							  "NCCL_ENCRYPTION_CONFIG_INITIALIZER");
+		return hk__nccl_fail(
+			ncclInvalidArgument,
+			"ncclSetEncryption: initialize with NCCL_ENCRYPTION_CONFIG_INITIALIZER");
 	if (config->mode == NCCL_ENCRYPTION_MODE_NONE)
 		return ncclSuccess;
 	return hk__nccl_fail(ncclInvalidUsage,
@@ -143,15 +144,15 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, struct ncclCommProperties 
 
 	if (!properties || properties->magic != NCCL_API_MAGIC ||
 	    properties->size < sizeof(*properties) || properties->size > 4096)
-		return hk__nccl_fail(ncclInvalidArgument, "ncclCommQueryProperties: begin with "
-							  "NCCL_COMM_PROPERTIES_INITIALIZER");
+		return hk__nccl_fail(ncclInvalidArgument, "ncclCommQueryProperties: initialize "
+							  "with NCCL_COMM_PROPERTIES_INITIALIZER");
 	if (!hk__nccl_comm_try(comm))
 		return hk__nccl_fail(ncclInvalidArgument,
 				     "ncclCommQueryProperties: not a communicator");
 	if (!atomic_load(&comm->made)) {
-		result = hk__nccl_fail(ncclInvalidUsage,
-				       "ncclCommQueryProperties: the communicator is still being "
-				       "made");
+		result = hk__nccl_fail(
+			ncclInvalidUsage,
+			"ncclCommQueryProperties: the communicator is still being created");
 	} else {
 		const size_t from = offsetof(__typeof__(*properties), rank);
 

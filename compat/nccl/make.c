@@ -255,8 +255,7 @@ static ncclResult_t shrink_abort(struct hk__nccl_job *job)
 	child_adopt(job->comm, parent, group);
 	if (job->comm->nranks != left)
 		return hk__nccl_fail(ncclRemoteError,
-				     "ncclCommShrink: %d ranks are left, not the %d that were "
-				     "not to be left out",
+				     "ncclCommShrink: %d ranks are left, but %d were to remain",
 				     job->comm->nranks, left);
 	result = hk__nccl_comm_prepare(job->comm);
 	return result == ncclSuccess ? comm_ready(job->comm) : result;

@@ -246,18 +246,19 @@ static ncclResult_t meet_talk(int fd, const struct meet_id *id, struct meet_hell
 	if (hello->rank == 0)
 		memcpy(hello->address, place->address, sizeof(hello->address));
 	if (!read_all(fd, nonce, sizeof(nonce), patience))
-		return hk__nccl_fail(ncclRemoteError, "rank %u: the meeting at %s is over",
+		return hk__nccl_fail(ncclRemoteError, "rank %u: the rendezvous at %s has ended",
 				     hello->rank, id->place);
 	meet_mac(id->key, nonce, hello, offsetof(struct meet_hello, mac), hello->mac);
 	if (send(fd, hello, sizeof(*hello), MSG_NOSIGNAL) != (ssize_t)sizeof(*hello) ||
 	    !read_all(fd, &answer, sizeof(answer), patience))
 		return hk__nccl_fail(ncclRemoteError,
-				     "rank %u: no answer from the meeting at %s: rank 0 has not "
-				     "come, or the process that made the id is gone",
+				     "rank %u: no answer from the rendezvous at %s: rank 0 has not "
+				     "joined, or the process that created the id has ended",
 				     hello->rank, id->place);
 	meet_mac(id->key, hello->nonce, &answer, offsetof(struct meet_answer, mac), mac);
 	if (answer.word != MEET_WORD || sodium_memcmp(mac, answer.mac, sizeof(mac)) != 0)
-		return hk__nccl_fail(ncclInvalidUsage, "what listens at %s does not hold the key",
+		return hk__nccl_fail(ncclInvalidUsage,
+				     "the process that listens at %s does not hold the key",
 				     id->place);
 	answer.text[sizeof(answer.text) - 1] = '\0';
 	if (answer.refused)
@@ -281,7 +282,7 @@ ncclResult_t hk__nccl_meet_join(const ncclUniqueId *given, int rank, int nranks,
 	if (memcmp(id.magic, meet_magic, sizeof(id.magic)) != 0 ||
 	    !memchr(id.place, '\0', sizeof(id.place)))
 		return hk__nccl_fail(ncclInvalidArgument,
-				     "the id was not made by this library's ncclGetUniqueId: do "
+				     "the id was not created by this library's ncclGetUniqueId: do "
 				     "all processes load the same one?");
 	if (sodium_init() < 0)
 		return hk__nccl_fail(ncclSystemError, "libsodium cannot be used");
@@ -295,8 +296,8 @@ ncclResult_t hk__nccl_meet_join(const ncclUniqueId *given, int rank, int nranks,
 	int fd = meet_connect(id.place, &patience);
 	if (fd < 0)
 		return hk__nccl_fail(ncclRemoteError,
-				     "rank %d: cannot reach the meeting at %s: %m; is the process "
-				     "that made the id still there?",
+				     "rank %d: cannot reach the rendezvous at %s: %m; does the "
+				     "process that created the id still run?",
 				     rank, id.place);
 	ncclResult_t result = meet_talk(fd, &id, &hello, &patience, place);
 	hk__nccl_fd_close(fd);

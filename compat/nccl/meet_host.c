@@ -90,7 +90,7 @@ static const char *hello_wrong(struct host *host, const struct meet_hello *hello
 		return text;
 	}
 	if (host->came[hello->rank]) {
-		snprintf(text, room, "rank %u has come twice with this id", hello->rank);
+		snprintf(text, room, "rank %u joined twice with this id", hello->rank);
 		return text;
 	}
 	return NULL;

@@ -42,7 +42,7 @@ static ncclResult_t op_time(const struct hk_fabric *fabric, const struct hk__ncc
 
 	if (!hk__nccl_op_coll(op->kind, &choice.coll))
 		return hk__nccl_fail(ncclInvalidUsage,
-				     "ncclGroupSimulateEnd: of %s nothing is predicted",
+				     "ncclGroupSimulateEnd: %s cannot be predicted",
 				     hk__nccl_op_name(op->kind));
 	choice.bytes = (double)op->count * (double)hk_type_size(op->type);
 	if (choice.coll != HK_COLL_ALLREDUCE && choice.coll != HK_COLL_REDUCE &&

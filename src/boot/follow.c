@@ -138,8 +138,8 @@ static enum hk_status follow_too_late(struct follow *follow)
 	hk__text_init(&where, room, sizeof(room));
 	hk__places_text(follow->spec, &follow->places, &where);
 	return hk__why(follow->why, HK_ETIMEDOUT,
-		       "%s (%s): rank 0 has not answered at %s in %.3g s; last try: %.200s; "
-		       "is it there? HOCKET_ADDR says where, HOCKET_TIMEOUT how long",
+		       "%s (%s): rank 0 has not answered at %s in %.3g s; last try: %.200s; does "
+		       "it run there? HOCKET_ADDR sets its address, HOCKET_TIMEOUT the time",
 		       follow->name, follow->spec->launcher, room,
 		       (double)follow->spec->timeout_ns / (double)HK__SECOND_NS, follow->last.text);
 }
@@ -179,7 +179,8 @@ static enum hk_status conn_lost(const struct follow *follow, enum hk_status stat
 			       follow->name,
 			       (double)follow->spec->timeout_ns / (double)HK__SECOND_NS);
 	return hk__why(follow->why, HK_EPEER,
-		       "%s: rank 0 is gone before all had met; see its own message", follow->name);
+		       "%s: rank 0 ended before all ranks had joined; see its own message",
+		       follow->name);
 }
 
 /* Rank 0 says why there will be no group. */

@@ -92,13 +92,13 @@ static enum hk_status fds_make(struct share *share)
 	enum hk_status status = hk__shm_segment_create(bytes, &share->fds[0]);
 	if (status != HK_OK)
 		return hk__why(share->why, status,
-			       "rank %u cannot make %zu bytes of shared memory (%u ranks): %s",
+			       "rank %u cannot create %zu bytes of shared memory (%u ranks): %s",
 			       share->boot->rank, bytes, share->boot->nlocal,
 			       status == HK_EINVAL ? "too few" : strerrordesc_np(errno));
 	for (uint32_t i = 1; i < share->nfds; i++) {
 		share->fds[i] = hk__fd_open(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 		if (share->fds[i] < 0)
-			return hk__why(share->why, HK_EIO, "rank %u cannot make a bell: %s%s",
+			return hk__why(share->why, HK_EIO, "rank %u cannot create an eventfd: %s%s",
 				       share->boot->rank, strerrordesc_np(errno),
 				       errno == EMFILE ? "; raise ulimit -n" : "");
 	}
@@ -118,7 +118,7 @@ static enum hk_status share_listen(const struct share *share, int *fd_out)
 	int error = errno;
 	if (fd >= 0)
 		hk__fd_close(fd);
-	return hk__why(share->why, HK_EIO, "rank %u cannot meet the ranks of its host: %s",
+	return hk__why(share->why, HK_EIO, "rank %u cannot listen for the ranks of its host: %s",
 		       share->boot->rank, strerrordesc_np(error));
 }
 
@@ -161,7 +161,7 @@ static enum hk_status guest_came(const struct share *share, struct queue *queue,
 	if (rank >= boot->n || boot->peers[rank].node != boot->peers[boot->rank].node ||
 	    rank == boot->rank || queue->tail >= boot->nlocal - 1)
 		return hk__why(share->why, HK_EIO,
-			       "a rank of another host asks for memory: rank %u", rank);
+			       "rank %u of another host asked for the memory of this host", rank);
 	queue->locals[event->guest] = boot->peers[rank].local;
 	queue->guests[queue->tail++] = event->guest;
 	return HK_OK;
@@ -200,7 +200,8 @@ static enum hk_status share_serve(const struct share *share, struct queue *queue
 				      hk__meet_look_at(share->spec, share->deadline_ns), &event);
 
 		if (status != HK_OK)
-			return hk__why(share->why, status, "rank %u cannot meet its host: %s",
+			return hk__why(share->why, status,
+				       "rank %u cannot accept the ranks of its host: %s",
 				       share->boot->rank, strerrordesc_np(errno));
 		status = share_event(share, queue, &event);
 		if (status != HK_OK)

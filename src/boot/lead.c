@@ -108,19 +108,18 @@ static enum hk_status gate_failed(struct lead *lead, int error)
 	hk__places_text(lead->spec, &lead->places, &where);
 	if (error == EADDRNOTAVAIL && lead->spec->host_found && lead->spec->meeting)
 		return hk__why(&lead->why, HK_EINVAL,
-			       "rank 0 is not on %s any more, where the job began: give "
+			       "rank 0 is no longer on %s, where the job began: give "
 			       "hk_group_grow an address of its host",
 			       lead->spec->host);
 	if (error == EADDRNOTAVAIL && lead->spec->host_found)
 		return hk__why(&lead->why, HK_EINVAL,
-			       "rank 0 is not on %s, where %s has the others look for it: set "
+			       "rank 0 is not on %s, where %s tells the others to find it: set "
 			       "HOCKET_ADDR=host:port of rank 0",
 			       lead->spec->host, lead->spec->launcher);
-	return hk__why(
-		&lead->why, HK_EIO,
-		"rank 0 cannot listen at %s: %s; another port, or the other job's end, helps: "
-		"see HOCKET_ADDR",
-		room, strerrordesc_np(error));
+	return hk__why(&lead->why, HK_EIO,
+		       "rank 0 cannot listen at %s: %s; choose another port (HOCKET_ADDR), or wait "
+		       "until the other job has ended",
+		       room, strerrordesc_np(error));
 }
 
 static enum hk_status gate_open(struct lead *lead)
@@ -306,7 +305,7 @@ static void missing_show(const struct lead *lead, uint32_t missing, struct hk__t
 	hk__text_add(text, " of %u", members);
 }
 
-/* "ranks 3, 7 and 12 others of 64 have not come to HOST:PORT in 60 s" */
+/* "ranks 3, 7 and 12 others of 64 have not joined at HOST:PORT in 60 s" */
 static enum hk_status lead_too_late(struct lead *lead)
 {
 	uint32_t missing = 0, absent = lead->spec->n - lead->came;
@@ -324,21 +323,20 @@ static enum hk_status lead_too_late(struct lead *lead)
 			     absent - missing, lead->spec->n - lead_members(lead),
 			     lead->spec->n - lead_members(lead) > 1 ? "s" : "");
 	hk__place_text(&lead->place, where);
-	hk__text_add(&text, " %s not come to %s%s%s in %.3g s", absent > 1 ? "have" : "has",
+	hk__text_add(&text, " %s not joined at %s%s%s in %.3g s", absent > 1 ? "have" : "has",
 		     lead->anywhere ? lead->spec->host : "", lead->anywhere ? " by " : "", where,
 		     (double)lead->spec->timeout_ns / (double)HK__SECOND_NS);
 	if (denied)
-		hk__text_add(&text, "; %u came with another key: give all the same HOCKET_KEY",
-			     denied);
+		hk__text_add(&text, "; %u had another key: give all the same HOCKET_KEY", denied);
 	if (strangers)
-		hk__text_add(&text, "; %u came and proved nothing", strangers);
+		hk__text_add(&text, "; %u connected and did not authenticate", strangers);
 	return hk__why(&lead->why, HK_ETIMEDOUT, "%s", room);
 }
 
 static enum hk_status gate_broken(struct lead *lead)
 {
 	return hk__why(&lead->why, HK_EIO,
-		       "rank 0 can take no more connections: %s; %u of %u ranks had come%s",
+		       "rank 0 can take no more connections: %s; %u of %u ranks had joined%s",
 		       strerrordesc_np(errno), lead->came, lead->spec->n,
 		       errno == EMFILE ? "; raise ulimit -n" : "");
 }
@@ -352,9 +350,10 @@ static enum hk_status guest_left(struct lead *lead, uint32_t guest)
 	if (rank == HK_NONE)
 		return HK_OK; /* one that was turned away */
 	if (rank < lead_members(lead))
-		return hk__why(&lead->why, HK_EPEER,
-			       "rank %u came, and left before all had met; see its own message",
-			       rank);
+		return hk__why(
+			&lead->why, HK_EPEER,
+			"rank %u joined, and left before all ranks had joined; see its own message",
+			rank);
 	lead->hellos[rank].n = 0;
 	lead->came--;
 	return HK_OK;
@@ -534,9 +533,10 @@ static enum hk_status confirmations(struct lead *lead)
 				       "%u of %u ranks joined, but did not take the table in time",
 				       left, lead->spec->n);
 		if (event.what == HK__GATE_GONE)
-			return hk__why(&lead->why, HK_EPEER,
-				       "rank %u left when all had met; see its own message",
-				       lead->ranks[event.guest]);
+			return hk__why(
+				&lead->why, HK_EPEER,
+				"rank %u left after all ranks had joined; see its own message",
+				lead->ranks[event.guest]);
 	}
 	return HK_OK;
 }

@@ -749,7 +749,7 @@ void hk__program_describe(const struct hk__program *program, struct hk__text *te
 	if (*between)
 		return;
 	uint32_t count = program_readers(program, ranks, 4);
-	hk__text_add(text, "all steps done, but what was sent is still to be read");
+	hk__text_add(text, "all steps done, waiting until receivers have read what was sent");
 	for (uint32_t i = 0; i < count; i++)
 		hk__text_add(text, "%s rank %u", i ? "," : " by", ranks[i]);
 }

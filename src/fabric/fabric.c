@@ -307,13 +307,13 @@ enum hk_status hk__fabric_link_find(const struct hk_fabric *fabric, const char *
 		unsigned long long at = colon ? strtoull(colon + 1, &end, 10) : 0;
 		if (!colon || end == colon + 1 || *end || colon[1] == '-' || at >= links)
 			return hk__why(why, HK_EINVAL,
-				       "'%s' is no link of %s: expected %s:0 to %s:%llu", name,
+				       "'%s' is not a link of %s: expected %s:0 to %s:%llu", name,
 				       fabric->name, kind->name, kind->name, links - 1);
 		*link_out = kind->first + at;
 		return HK_OK;
 	}
 	return hk__why(why, HK_EINVAL,
-		       "'%s' is no link of %s: expected KIND:NUMBER, of the kinds %s", name,
+		       "'%s' is not a link of %s: expected KIND:NUMBER, of the kinds %s", name,
 		       fabric->name, text);
 }
 

@@ -165,8 +165,8 @@ static enum hk_status graph_check(const struct hk_fabric *fabric, const struct s
 	for (uint32_t v = 0; v < fabric->ranks; v++) {
 		if (isinf(search->delay[v]))
 			return hk__why(why, HK_EINVAL,
-				       "%s: no way leads from device %u to device %u", fabric->name,
-				       v, device);
+				       "%s: no path leads from device %u to device %u",
+				       fabric->name, v, device);
 		if (search->hops[v] > HK__PATH_MAX)
 			return hk__why(why, HK_ELIMIT,
 				       "%s: device %u is more than %u links from device %u",

@@ -138,8 +138,8 @@ static enum hk_status system_unknown(const char *name, struct hk_why *why)
 	for (size_t i = 0; i < SYSTEMS; i++)
 		hk__text_add(&text, "%s:%s, ", systems[i]->name, systems[i]->size);
 	return hk__why(why, HK_EINVAL,
-		       "'%.60s' is no fabric: expected one of %shere[:RANKS], or a FILE.yaml", name,
-		       names);
+		       "'%.60s' is not a fabric: expected one of %shere[:RANKS], or a FILE.yaml",
+		       name, names);
 }
 
 enum hk_status hk__fabric_named(const char *spec, const struct hk_alloc *alloc, struct hk_why *why,

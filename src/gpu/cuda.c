@@ -18,7 +18,7 @@ static bool cuda_find(void *library, struct hk__cuda *found)
 	if (!hk__library_find(library, symbol, &found->member)) { \
 		if (!atomic_exchange(&cuda_refused, true)) \
 			hk__log(HK_LOG_WARN, \
-				"the CUDA driver has no %s: device memory is not known as such", \
+				"the CUDA driver has no %s: device memory cannot be recognized", \
 				symbol); \
 		return false; \
 	}

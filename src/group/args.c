@@ -67,10 +67,9 @@ static enum hk_status args_check_buffers(struct hk_group *group, const struct hk
 					"buffers overlap",
 					name);
 	if (!inside)
-		return hk__group_refuse(group, HK_EINVAL,
-					"%s: `in` and `out` overlap, but not as "
-					"in place",
-					name);
+		return hk__group_refuse(
+			group, HK_EINVAL,
+			"%s: `in` and `out` overlap, but not as the in-place form requires", name);
 	*inplace_out = true;
 	return HK_OK;
 }
@@ -86,8 +85,8 @@ static enum hk_status args_check(struct hk_group *group, const struct hk__call_a
 		return hk__group_refuse(group, HK_EINVAL, "%s: %s has no operation %s", name,
 					hk_type_name(args->type), hk_redop_name(args->op));
 	if (args->root >= group->n)
-		return hk__group_refuse(group, HK_EINVAL, "%s: root %u of %u ranks", name,
-					args->root, group->n);
+		return hk__group_refuse(group, HK_EINVAL, "%s: root %u is not one of the %u ranks",
+					name, args->root, group->n);
 	return HK_OK;
 }
 
@@ -101,7 +100,7 @@ enum hk_status hk__opts_read(struct hk_group *group, const struct hk_opts *opts,
 	if (hk__opts_copy(opts_out, sizeof(*opts_out), opts) != HK_OK)
 		return hk__group_refuse(group, HK_EINVAL,
 					"options of an unknown size or version: "
-					"begin with HK_OPTS_INIT");
+					"initialize them with HK_OPTS_INIT");
 	return HK_OK;
 }
 

@@ -21,8 +21,7 @@ enum hk_status hk__stamp_make(struct hk_group *group, uint64_t *stamp_out)
 	hk__world_unlock(world);
 	if (!any)
 		return hk__group_refuse(group, HK_ELIMIT,
-					"too many groups were made of the job's ranks: start it "
-					"again");
+					"too many groups were created in this job: restart it");
 	*stamp_out = clock << RANK_BITS | (RANK_MASK - world->rank);
 	return HK_OK;
 }

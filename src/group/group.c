@@ -174,7 +174,7 @@ static enum hk_status opts_read(const struct hk_group_opts *given, struct hk_why
 	*opts_out = (struct hk_group_opts)HK_GROUP_OPTS_INIT;
 	if (given && hk__opts_copy(opts_out, sizeof(*opts_out), given) != HK_OK)
 		return hk__why(why, HK_EINVAL,
-			       "options of an unknown size or version: begin with "
+			       "options of an unknown size or version: initialize them with "
 			       "HK_GROUP_OPTS_INIT");
 	if (!opts_out->alloc)
 		opts_out->alloc = &hk__alloc_default;
@@ -359,7 +359,7 @@ static enum hk_status newcomer_join(const struct hk__charter *origin, struct hk_
 			return hk__why(why, status, "%s", last.text);
 		if (hk__now_ns() >= deadline_ns)
 			return hk__why(why, HK_ETIMEDOUT,
-				       "not taken into a group in %.3g s; last try: %.500s",
+				       "not admitted to a group in %.3g s; last try: %.500s",
 				       (double)timeout_ns / (double)HK__SECOND_NS, last.text);
 		hk__conn_pause(&pause_ns, deadline_ns);
 	}
@@ -504,8 +504,8 @@ enum hk_status hk__group_among(struct hk_group *like, uint32_t *ranks, uint32_t 
 	like->world->refs++;
 	enum hk_status status = group_make(&spec, group_out);
 	return status == HK_OK ? HK_OK
-			       : hk__group_refuse(like, status, "cannot make a group of %u: %s", n,
-						  hk_status_text(status));
+			       : hk__group_refuse(like, status, "cannot create a group of %u: %s",
+						  n, hk_status_text(status));
 }
 
 /* The new group's ranks, from where all ranks want to sit; seats are reordered. */

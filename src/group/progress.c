@@ -158,7 +158,7 @@ void hk__request_time_out(struct hk_request *request)
 		hk__text_add(&text, ": ");
 		hk__program_describe(request->program, &text);
 	} else if (!request->transfers) {
-		hk__text_add(&text, ": waits for operations before it");
+		hk__text_add(&text, ": waits for earlier operations");
 	}
 	text_add_blamed(request, &text);
 	hk__health_revoke(group, HK_ETIMEDOUT, hk__blame_of(request), line);

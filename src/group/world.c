@@ -250,8 +250,8 @@ static enum hk_status world_open_tcp(struct hk__world *world, const struct hk__w
 	enum hk_status status = hk__tcp_open(&spec, &world->tcp);
 	if (status == HK_EINVAL && opts->congestion)
 		return hk__why(why, status,
-			       "HOCKET_TCP_CONGESTION=%s: not one that may be used here; "
-			       "/proc/sys/net/ipv4/tcp_allowed_congestion_control has them",
+			       "HOCKET_TCP_CONGESTION=%s: not allowed here; "
+			       "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what is",
 			       opts->congestion);
 	if (status != HK_OK)
 		return hk__why(why, status, "cannot open TCP: %s", hk_status_text(status));
@@ -526,11 +526,12 @@ enum hk_status hk__world_create_threads(const struct hk__world_spec *spec, uint3
 	if (hk__auth_ready() == HK_OK)
 		hk__auth_nonce(key);
 	else
-		status = hk__why(why, HK_EIO, "the system has no randomness for a key");
+		status = hk__why(why, HK_EIO, "the system provides no random numbers");
 	for (uint32_t r = 0; r < n && status == HK_OK; r++) {
 		status = world_create_thread(spec, r, commons, &worlds_out[r]);
 		if (status != HK_OK)
-			hk__why(why, status, "cannot make rank %u: %s", r, hk_status_text(status));
+			hk__why(why, status, "cannot create rank %u: %s", r,
+				hk_status_text(status));
 	}
 	/* All addresses are known before anybody may want one. */
 	for (uint32_t r = 0; r < n && status == HK_OK; r++) {

@@ -65,8 +65,8 @@ void hk__stranger_note(struct hk__strangers *strangers, const struct hk__origin 
 	if (strangers->count == HK__STRANGERS_MAX) {
 		if (!strangers->full)
 			hk__log(HK_LOG_WARN,
-				"%s turned others away, of more than %u addresses: no more of "
-				"them are named",
+				"%s rejected peers from more than %u addresses: further ones are "
+				"not logged",
 				who, HK__STRANGERS_MAX);
 		strangers->full = true;
 		return;
@@ -96,6 +96,6 @@ void hk__strangers_end(struct hk__strangers *strangers, const char *who)
 {
 	for (uint32_t i = 0; i < strangers->nsilent; i++)
 		hk__stranger_note(strangers, &strangers->silent[i], who,
-				  "it came and left without a word");
+				  "it disconnected without sending anything");
 	strangers->nsilent = 0;
 }

@@ -56,7 +56,7 @@ static enum hk_status check_lanes(struct sim *sim)
 			 lane->step.to.lane);
 	return hk__sim_fail(
 		sim, HK_EREFUSED,
-		"the plan gets stuck: rank %u lane %u step %u (%s%s) %s; hocket check says more",
+		"the plan deadlocks: rank %u lane %u step %u (%s%s) %s; hocket check says more",
 		sim->actors[lane->actor].rank, lane->lane, lane->at, hk_op_name(lane->step.op),
 		peer, lane_waits_for(lane));
 }

@@ -11,17 +11,19 @@ static const char *fault_wrong(const struct hk_sim_fault *fault)
 	case HK_SIM_SLOW_LINK:
 		return fault->factor >= 1 && fault->factor < 1e12
 			       ? NULL
-			       : "is slow by a factor of 1 to 1e12";
+			       : "the factor must be from 1 to 1e12";
 	case HK_SIM_LATE_RANK:
-		return fault->ns >= 0 && fault->ns < 1e18 ? NULL : "is late by 0 ns or more";
+		return fault->ns >= 0 && fault->ns < 1e18 ? NULL : "the delay must be 0 ns or more";
 	case HK_SIM_LOSSY_LINK:
 		if (!(fault->factor >= 0 && fault->factor < 1))
-			return "loses messages with a probability of 0 to below 1";
-		return fault->ns >= 0 && fault->ns < 1e18 ? NULL : "sends again after 0 ns or more";
+			return "the probability must be from 0 to below 1";
+		return fault->ns >= 0 && fault->ns < 1e18
+			       ? NULL
+			       : "the time until a message is sent again must be 0 ns or more";
 	case HK_SIM_DEAD_LINK:
 		return NULL;
 	}
-	return "is of no kind there is";
+	return "unknown kind of fault";
 }
 
 /* A bundle has one wire less; of one wire nothing is left. */
@@ -42,7 +44,7 @@ static enum hk_status fault_add_link(struct sim *sim, const struct hk_sim_fault 
 	uint64_t link;
 
 	if (!fault->link)
-		return hk__sim_fail(sim, HK_EINVAL, "a fault of a link, but of which?");
+		return hk__sim_fail(sim, HK_EINVAL, "a fault of a link does not name the link");
 	if (hk__fabric_link_find(sim->fabric, fault->link, &why, &link) != HK_OK)
 		return hk__sim_fail(sim, HK_EINVAL, "%s", why.text);
 	struct sim_link_fault *added = hk__array_push(&sim->link_faults);
@@ -74,8 +76,7 @@ enum hk_status hk__sim_faults(struct sim *sim)
 		enum hk_status status = HK_OK;
 
 		if (wrong)
-			return hk__sim_fail(sim, HK_EINVAL, "fault %u: what it is about %s", i,
-					    wrong);
+			return hk__sim_fail(sim, HK_EINVAL, "fault %u: %s", i, wrong);
 		if (fault->kind == HK_SIM_SLOW_RANK || fault->kind == HK_SIM_LATE_RANK) {
 			if (fault->rank >= most_ranks(sim))
 				return hk__sim_fail(sim, HK_EINVAL,
@@ -186,7 +187,6 @@ enum hk_status hk__sim_path(struct sim *sim, uint32_t from, uint32_t to, struct 
 	if (sim->link_faults.count == 0 || !path_is_dead(sim, path_out) ||
 	    path_detour(sim, from, to, path_out))
 		return HK_OK;
-	return hk__sim_fail(sim, HK_EREFUSED,
-			    "no way from device %u to %u goes round the links that are dead", from,
-			    to);
+	return hk__sim_fail(sim, HK_EREFUSED, "no path from device %u to %u avoids the dead links",
+			    from, to);
 }

@@ -21,7 +21,7 @@ enum hk_status hk__sim_fail(struct sim *sim, enum hk_status status, const char *
 void hk__sim_note(struct sim *sim, bool done)
 {
 	if (!done)
-		hk__sim_fail(sim, HK_ENOMEM, "no memory for what is on its way");
+		hk__sim_fail(sim, HK_ENOMEM, "no memory for messages in flight");
 }
 
 /* ---- who watches ---- */

@@ -15,7 +15,8 @@ static enum hk_status job_check(struct sim *sim, const struct hk_sim_job *job, u
 	if (!job->plan)
 		return hk__sim_fail(sim, HK_EINVAL, "job %u has no plan", j);
 	if (!(job->bytes >= 0 && job->bytes < 1e18))
-		return hk__sim_fail(sim, HK_EINVAL, "job %u: %g bytes cannot be", j, job->bytes);
+		return hk__sim_fail(sim, HK_EINVAL, "job %u: %g bytes is not a valid size", j,
+				    job->bytes);
 	if (!(job->start_ns >= 0 && job->start_ns < 1e18))
 		return hk__sim_fail(sim, HK_EINVAL, "job %u cannot begin at %g ns", j,
 				    job->start_ns);

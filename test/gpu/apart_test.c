@@ -439,7 +439,7 @@ static void gpus_of_threads(const struct task *task, uint32_t process)
 	opts.stream = bed.streams[0];
 	CHECK_EQ(hk_allreduce(bed.groups[0], at, at, 1, HK_TYPE_FP32, HK_REDOP_SUM, &opts),
 		 HK_EINVAL);
-	CHECK_HAS(hk_group_why(bed.groups[0]), "memory of GPU 1, but rank 0 began on GPU 0");
+	CHECK_HAS(hk_group_why(bed.groups[0]), "memory of GPU 1, but rank 0 uses GPU 0");
 	bed_close(&bed);
 }
 

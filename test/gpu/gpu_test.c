@@ -517,8 +517,7 @@ TEST(refusals)
 	char *at = (char *)(uintptr_t)bed.memory[0];
 	CHECK_EQ(hk_allreduce(bed.groups[0], at, host, 8, HK_TYPE_FP32, HK_REDOP_SUM, NULL),
 		 HK_EINVAL);
-	CHECK_HAS(hk_group_why(bed.groups[0]),
-		  "`in` is device memory, and `out` is not device memory");
+	CHECK_HAS(hk_group_why(bed.groups[0]), "`in` is device memory, but `out` is not");
 	opts.request = &request;
 	CHECK_EQ(hk_allreduce(bed.groups[0], at, at, 8, HK_TYPE_FP32, HK_REDOP_SUM, &opts),
 		 HK_EINVAL);

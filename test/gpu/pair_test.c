@@ -310,7 +310,8 @@ TEST(refusals)
 	bed_open(&bed, 2, exchange_memory(2, 1000));
 	opts.stream = bed.streams[0];
 	CHECK_EQ(hk_send(bed.groups[0], host, 8, HK_TYPE_UINT8, 1, &opts), HK_EINVAL);
-	CHECK_HAS(hk_group_why(bed.groups[0]), "send: to be used on a stream, and not device");
+	CHECK_HAS(hk_group_why(bed.groups[0]),
+		  "send: a stream is given, but the buffer is not device");
 	opts.request = &request;
 	CHECK_EQ(hk_recv(bed.groups[0], bed_at(&bed, 0, 0), 8, HK_TYPE_UINT8, 1, &opts), HK_EINVAL);
 	CHECK_HAS(hk_group_why(bed.groups[0]), "recv: calls on device memory complete on");

@@ -24,8 +24,8 @@ TEST(wrong_key)
 	CHECK_EQ(members[2].status, HK_EDENIED);
 	CHECK_HAS(members[2].why.text, "HOCKET_KEY");
 	CHECK_EQ(members[0].status, HK_ETIMEDOUT);
-	CHECK_HAS(members[0].why.text, "rank 2 of 3 has not come");
-	CHECK_HAS(members[0].why.text, "1 came with another key");
+	CHECK_HAS(members[0].why.text, "rank 2 of 3 has not joined");
+	CHECK_HAS(members[0].why.text, "1 had another key");
 	CHECK_EQ(members[1].status, HK_ETIMEDOUT);
 	CHECK_STR(members[1].why.text, members[0].why.text);
 	CHECK_EQ(fds_open(), before);
@@ -94,7 +94,7 @@ TEST(missing_are_named)
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK_EQ(members[i].status, HK_ETIMEDOUT);
 		CHECK_HAS(members[i].why.text,
-			  "ranks 3, 4, 5, 6, 7, 8, 9, 10 and 9 others of 20 have not come to "
+			  "ranks 3, 4, 5, 6, 7, 8, 9, 10 and 9 others of 20 have not joined at "
 			  "127.0.0.1:");
 		CHECK_HAS(members[i].why.text, "in 2.5 s");
 	}

@@ -428,6 +428,6 @@ TEST(rank_dies)
 	members_start(0, 1);
 	members_wait(0, 1);
 	CHECK_EQ(members[0].status, HK_EPEER);
-	CHECK_HAS(members[0].why.text, "rank 2 came, and left before all had met");
+	CHECK_HAS(members[0].why.text, "rank 2 joined, and left before all ranks had joined");
 	CHECK_EQ(waitpid(child, NULL, 0), child);
 }

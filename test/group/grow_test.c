@@ -209,7 +209,7 @@ static void newcomer_gives_up(uint32_t as, void *shared)
 	opts.timeout_ns = SECOND_NS;
 	CHECK_EQ(hk_group_create(&opts, &why, &group), HK_ETIMEDOUT);
 	CHECK(!group);
-	CHECK_HAS(why.text, "not taken into a group in 1 s");
+	CHECK_HAS(why.text, "not admitted to a group in 1 s");
 }
 
 TEST(a_newcomer_gives_up_in_time)

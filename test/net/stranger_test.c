@@ -80,7 +80,7 @@ TEST(no_more_lines_than_places)
 	for (uint32_t i = 0; i < 10000; i++)
 		note(&strangers, from(0x0a000000 + i, 1));
 	CHECK_EQ(log_end(), HK__STRANGERS_MAX + 1);
-	CHECK_HAS(text, "of more than 64 addresses: no more of them are named\n");
+	CHECK_HAS(text, "from more than 64 addresses: further ones are not logged\n");
 }
 
 TEST(who_leaves_without_a_word_may_be_known_later)
@@ -103,7 +103,9 @@ TEST(who_leaves_without_a_word_may_be_known_later)
 	}
 	hk__strangers_end(&strangers, "rank 3");
 	CHECK_EQ(log_end(), 1 + HK__SILENT_MAX);
-	CHECK_HAS(text, "hocket: rank 3 turned 10.0.0.2 away: it came and left without a word\n");
+	CHECK_HAS(
+		text,
+		"hocket: rank 3 turned 10.0.0.2 away: it disconnected without sending anything\n");
 	CHECK(!strstr(text, "10.0.0.1 "));
 }
 

@@ -178,7 +178,7 @@ TEST(no_way_round)
 	opts.faults = &fault;
 	opts.nfaults = 1;
 	CHECK_EQ(hk_sim_run(fabric, &job, 1, &opts, &why, &result), HK_EREFUSED);
-	CHECK_HAS(why.text, "goes round");
+	CHECK_HAS(why.text, "avoids the dead");
 	hk_plan_free(plan);
 	hk_fabric_free(fabric);
 }
@@ -350,7 +350,7 @@ static void broken_run(struct broken *broken, const struct hk_plan *plan)
 
 	CHECK(status == HK_OK || status == HK_EREFUSED);
 	CHECK(status == HK_OK || why.text[0]);
-	broken->stuck += status != HK_OK && strstr(why.text, "gets stuck: rank");
+	broken->stuck += status != HK_OK && strstr(why.text, "deadlocks: rank");
 	broken->ended += status == HK_OK;
 }
 

@@ -329,7 +329,7 @@ static const struct {
 	{ "fabric: a\n", "F:1: expected a mapping of names for devices, or a base" },
 	{ "devices: {1a: {}}\n", "F:1: expected a name of up to 31 letters" },
 	{ "devices: {cpu: {}}\n\nwires: 3\n", "F:3: expected a mapping of names for wires" },
-	{ "base: cray-1:3\n", "F:1: 'cray-1' is no fabric: expected one of dgx-a100:NODES" },
+	{ "base: cray-1:3\n", "F:1: 'cray-1' is not a fabric: expected one of dgx-a100:NODES" },
 	{ "base: [a]\n", "F:1: expected the name of a fabric for base" },
 	{ "base: switch:3\nnodes: {}\n", "F:2: expected no nodes and no network beside a base" },
 	{ "base: switch:3\nlinks:\n  nic: {bw: 3}\n",
@@ -450,7 +450,7 @@ TEST(graphs_that_are_refused)
 		  "F:9: expected a kind that links: describes, found 'wire'" },
 		{ GRAPH("1", "  - [a.0, a.0, cable]\n"), "F:9: expected two ends" },
 		{ GRAPH("1", "  - [a.0, switch0, cable]\n"),
-		  "F:6: F: no way leads from device 1 to device 0" },
+		  "F:6: F: no path leads from device 1 to device 0" },
 		{ GRAPH("[3s]", "  - [a.0, a.1, cable]\n"), "F:7: expected the name of a switch" },
 		{ GRAPH("70000", "  - [a.0, a.1, cable]\n"), "F:7: expected a whole number" },
 	};

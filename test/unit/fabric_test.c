@@ -340,8 +340,8 @@ TEST(names_that_cannot_be)
 		{ "switch:8,bw=-1", "expected bw=NUMBER from 1e-06 to 1e+06, found '-1'" },
 		{ "torus:8x8x8x8x8x8x8", "expected torus:XxYxZ" },
 		{ "dragonfly:3x3", "expected dragonfly:GROUPSxROUTERSxDEVICES" },
-		{ "cray-1:4", "'cray-1' is no fabric: expected one of dgx-a100:NODES" },
-		{ "", "is no fabric" },
+		{ "cray-1:4", "'cray-1' is not a fabric: expected one of dgx-a100:NODES" },
+		{ "", "is not a fabric" },
 	};
 	struct hk_fabric *fabric = NULL;
 	struct hk_why why;

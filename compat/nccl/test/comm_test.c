@@ -400,7 +400,7 @@ static void meeting_child(pid_t maker, ncclUniqueId id, int end)
 		usleep(1000);
 	alarm(60);
 	bool well = ncclCommInitRank(&comm, 2, id, 1) == ncclRemoteError &&
-		    strstr(ncclGetLastError(NULL), "cannot reach the meeting");
+		    strstr(ncclGetLastError(NULL), "cannot reach the rendezvous");
 	_exit(well && write(end, "y", 1) == 1 ? 0 : 1);
 }
 

@@ -109,7 +109,7 @@ static enum hk_status peer_enable(struct hk__gpu *gpu, const struct gpu_unit *fr
 
 	if (status == HK_OK && !can)
 		status = hk__why(why, HK_EINVAL,
-				 "GPU %d does not reach the memory of GPU %d: HOCKET_GPU=staged",
+				 "GPU %d cannot access the memory of GPU %d: set HOCKET_GPU=staged",
 				 from->ordinal, to->ordinal);
 	if (status != HK_OK)
 		return status;
@@ -227,8 +227,8 @@ static void limits_set(struct hk__gpu *gpu, uint32_t blocks)
 static enum hk_status too_many(uint32_t ranks, const struct gpu_unit *unit, struct hk_why *why)
 {
 	return hk__why(why, HK_ELIMIT,
-		       "%u ranks on one GPU, but only %u blocks of theirs run at the same time on "
-		       "%u of its multiprocessors: HOCKET_GPU_SMS",
+		       "%u ranks on one GPU, but only %u blocks run at the same time on the %u "
+		       "multiprocessors in use: raise HOCKET_GPU_SMS",
 		       ranks, unit->resident, unit->sms);
 }
 
@@ -573,11 +573,10 @@ enum hk_status hk__gpu_create(const struct hk__gpu_spec *spec, struct hk_why *wh
 
 	if (!cu || !hk__cuda_image())
 		return hk__why(why, HK_EINVAL,
-			       "device memory, but this build has no GPU code: build it where nvcc "
-			       "is");
+			       "device memory, but this build has no GPU code: build it with nvcc");
 	if (spec->n > HK__FLAT_RANKS)
-		return hk__why(why, HK_ELIMIT, "device memory: %u ranks, more than %u", spec->n,
-			       HK__FLAT_RANKS);
+		return hk__why(why, HK_ELIMIT, "device memory: %u ranks; at most %u are supported",
+			       spec->n, HK__FLAT_RANKS);
 	enum hk_status status = hk__cuda_check(cu->count(&count), "cuDeviceGetCount", why);
 	if (status != HK_OK)
 		return status;

@@ -448,10 +448,10 @@ enum hk_status hk__flat_create(const struct hk__flat_spec *spec, struct hk_why *
 	struct moves moves;
 
 	if (spec->plan->n > HK__FLAT_RANKS)
-		return hk__why(why, HK_ELIMIT, "device memory: %u ranks, more than %u",
+		return hk__why(why, HK_ELIMIT, "device memory: %u ranks; at most %u are supported",
 			       spec->plan->n, HK__FLAT_RANKS);
 	if (spec->plan->coll == HK_COLL_SENDRECV)
-		return hk__why(why, HK_EINVAL, "device memory: a sendrecv is no collective");
+		return hk__why(why, HK_EINVAL, "device memory: a sendrecv is not a collective");
 	struct hk__flat *flat = hk__mem_zalloc(alloc, 1, sizeof(*flat));
 	if (!flat)
 		return hk__why(why, HK_ENOMEM, "no memory to flatten a plan");

@@ -177,8 +177,9 @@ enum hk_status hk__group_device_transfer(struct hk_group *group, struct hk_reque
 	request->ordinal = -1;
 	on_device = hk__cuda_memory(request->transfer.at, &request->ordinal);
 	if (request->transfer.left && !on_device)
-		return hk__group_refuse(group, HK_EINVAL,
-					"%s: to be used on a stream, and not device memory", name);
+		return hk__group_refuse(
+			group, HK_EINVAL,
+			"%s: a stream is given, but the buffer is not device memory", name);
 	if (opts->request)
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s: calls on device memory complete on their stream: "

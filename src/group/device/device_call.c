@@ -71,12 +71,15 @@ static enum hk_status request_fits(struct hk_group *group, const struct hk_reque
 	bool in = !request->call.in || hk__cuda_memory(request->call.in, ordinal_out);
 	bool out = !request->call.out || hk__cuda_memory(request->call.out, ordinal_out);
 
-	if (!in || !out)
+	if (in != out)
 		return hk__group_refuse(group, HK_EINVAL,
-					"%s: `%s` is %s, and `%s` is not device memory", name,
-					in ? "in" : "out",
-					in || out ? "device memory" : "to be used on a stream",
-					in ? "out" : "in");
+					"%s: `%s` is device memory, but `%s` is not", name,
+					in ? "in" : "out", in ? "out" : "in");
+	if (!in)
+		return hk__group_refuse(group, HK_EINVAL,
+					"%s: a stream is given, but `in` and `out` are not device "
+					"memory",
+					name);
 	if (opts->request)
 		return hk__group_refuse(group, HK_EINVAL,
 					"%s: calls on device memory complete on their stream: "
@@ -154,9 +157,8 @@ static void image_miss(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!hk__cuda_image() && !atomic_flag_test_and_set(&said))
-		hk__log(HK_LOG_INFO,
-			"this build has no GPU code: calls on device memory are staged through the "
-			"host; build it where nvcc is");
+		hk__log(HK_LOG_INFO, "this build has no GPU code: calls on device memory are "
+				     "staged through host memory; build it with nvcc");
 }
 
 enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_request *request,
@@ -180,7 +182,7 @@ enum hk_status hk__group_device_ready(struct hk_group *group, const struct hk_re
 	int own = hk__gpu_ordinal(hk__group_gpu(group), group->rank);
 	if (own != ordinal)
 		return hk__group_refuse(group, HK_EINVAL,
-					"%s: memory of GPU %d, but rank %u began on GPU %d", name,
+					"%s: memory of GPU %d, but rank %u uses GPU %d", name,
 					ordinal, group->rank, own);
 	return HK_OK;
 }

@@ -294,8 +294,8 @@ enum hk_status hk__group_device_open(struct hk_group *group, int ordinal, uint64
 	}
 	if (apart && hk__world_start_thread(group->world) != HK_OK)
 		hk__log(HK_LOG_WARN,
-			"rank %u: no progress thread: a process that dies is missed by deadlines "
-			"alone",
+			"rank %u: no progress thread: a dead process is noticed only when a "
+			"deadline expires",
 			group->rank);
 	hk__world_run(group->world, group_opened, &opening);
 	return HK_OK;

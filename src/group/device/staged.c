@@ -34,7 +34,7 @@ static enum hk_status staging_make(struct hk_group *group, int ordinal,
 	struct hk__staging *staging = hk__mem_zalloc(group->alloc, 1, sizeof(*staging));
 
 	if (!staging)
-		return hk__group_refuse(group, HK_ENOMEM, "no memory for device memory");
+		return hk__group_refuse(group, HK_ENOMEM, "no memory for staging");
 	staging->group = group;
 	staging->net = group->world->net;
 	hk__array_init(&staging->slabs, group->alloc, sizeof(struct hk__staged_slab));
@@ -326,7 +326,7 @@ static enum hk_status room_get(struct hk__staging *staging, size_t bytes, char *
 	struct hk__staged_room *place = hk__array_push(&staging->rooms);
 	if (!place) {
 		room_free(staging, &room);
-		return hk__group_refuse(staging->group, HK_ENOMEM, "no memory for device memory");
+		return hk__group_refuse(staging->group, HK_ENOMEM, "no memory for staging");
 	}
 	*place = room;
 	*at_out = room.pinned.at;
@@ -494,7 +494,8 @@ static void settle_fail(void *ctx)
 	if (group->failed != HK_OK)
 		return;
 	hk__text_init(&text, line, sizeof(line));
-	hk__text_add(&text, "rank %u: freed while a stream has not come to a call of it",
+	hk__text_add(&text,
+		     "rank %u: the group was freed while a call on it was still queued on a stream",
 		     group->rank);
 	hk__health_revoke(group, HK_ETIMEDOUT, HK_NONE, line);
 }
@@ -564,8 +565,8 @@ void hk__staged_free(struct hk_group *group)
 	/* A stream that never comes to a call keeps what the call would use. */
 	if (!staging_wait(staging, group->timeout_ns)) {
 		hk__log(HK_LOG_WARN,
-			"rank %u: a stream still has calls of a group that is freed: their memory "
-			"is kept",
+			"rank %u: a stream still holds calls of a freed group: their memory is not "
+			"released",
 			group->rank);
 		group->world->refs++;
 		return;

@@ -301,8 +301,8 @@ static void decide(struct hk__consent *consent, const struct proposal *proposal)
 	consent->status = HK_OK;
 	if (set_has(consent->accepted.lost, consent->spec.rank))
 		consent->status = hk__why(&consent->why, HK_EPEER,
-					  "rank %u: the others have gone on without this rank: "
-					  "it did not answer in time",
+					  "rank %u: the others continued without this rank: it did "
+					  "not answer in time",
 					  consent->spec.rank);
 }
 
@@ -427,8 +427,8 @@ static bool majority(struct hk__consent *consent)
 		answered += r != consent->spec.rank && !member_gone(consent, r) &&
 			    consent->members[r].stated;
 	consent->status = hk__why(&consent->why, HK_EPEER,
-				  "rank %u: only %u of %u ranks can be reached: the others may go "
-				  "on, these must not",
+				  "rank %u: only %u of %u ranks can be reached: the others may "
+				  "continue, these must not",
 				  consent->spec.rank, answered, consent->spec.n);
 	return false;
 }

@@ -318,8 +318,8 @@ enum hk_status hk_group_grow(struct hk_group *group, uint32_t nranks,
 	*group_out = NULL;
 	if (given && hk__opts_copy(&grow.opts, sizeof(grow.opts), given) != HK_OK)
 		return hk__group_refuse(group, HK_EINVAL,
-					"options of an unknown size or version: begin with "
-					"HK_GROW_OPTS_INIT");
+					"options of an unknown size or version: initialize them "
+					"with HK_GROW_OPTS_INIT");
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "grow inside a batch");
 	enum hk_status status = hk__group_failed(group);

@@ -111,9 +111,9 @@ static enum hk_status agree(struct hk_group *group, uint64_t value, const struct
 	if (group->batching && hk__group_failed(group) != HK_OK)
 		hk__batch_drop(group); /* nothing of it will ever begin */
 	if (given && hk__opts_copy(&opts, sizeof(opts), given) != HK_OK)
-		return hk__group_refuse(group, HK_EINVAL,
-					"options of an unknown size or version: begin with "
-					"HK_OPTS_INIT");
+		return hk__group_refuse(
+			group, HK_EINVAL,
+			"options of an unknown size or version: initialize them with HK_OPTS_INIT");
 	if (group->batching)
 		return hk__group_refuse(group, HK_EINVAL, "an agreement inside a batch");
 	agreement->spec.timeout_ns = opts.timeout_ns ? opts.timeout_ns : group->timeout_ns;

@@ -193,8 +193,9 @@ static bool head_is_known(const struct hk_record *from, size_t bytes, struct hk_
 		return false;
 	}
 	if (from->version != HK_RECORD_VERSION) {
-		hk__why(why, HK_EINVAL, "the recorder has version %u, this is for %u",
-			from->version, HK_RECORD_VERSION);
+		hk__why(why, HK_EINVAL,
+			"the recorder has version %u, this library reads version %u", from->version,
+			HK_RECORD_VERSION);
 		return false;
 	}
 	if (from->bytes != bytes || from->head_bytes != sizeof(*from) || from->ring == 0 ||
@@ -202,7 +203,7 @@ static bool head_is_known(const struct hk_record *from, size_t bytes, struct hk_
 	    from->row_bytes !=
 		    sizeof(struct hk_record_group) + from->ring * sizeof(struct hk_record_op) ||
 	    from->rows > (bytes - from->head_bytes) / from->row_bytes) {
-		hk__why(why, HK_EINVAL, "the recorder's sizes make no sense");
+		hk__why(why, HK_EINVAL, "the sizes in the recorder are invalid");
 		return false;
 	}
 	return true;
@@ -269,8 +270,7 @@ enum hk_status hk_record_create(int fd, const struct hk_alloc *alloc, struct hk_
 	if (!record_out)
 		return hk__why(why, HK_EINVAL, "record_out is NULL");
 	if (fstat(fd, &info) != 0)
-		return hk__why(why, HK_EIO, "cannot look at the recorder: %s",
-			       strerrordesc_np(errno));
+		return hk__why(why, HK_EIO, "cannot stat the recorder: %s", strerrordesc_np(errno));
 	/* What could shrink would be the end of who reads it. */
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (!S_ISREG(info.st_mode) || info.st_size < (off_t)sizeof(struct hk_record) ||

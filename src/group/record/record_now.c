@@ -205,8 +205,8 @@ static void group_dump(struct hk_group *group, uint64_t now)
 	if (status == HK_OK)
 		failure_name_file(group, path);
 	else
-		hk__log(HK_LOG_ERROR, "rank %u: cannot write what the recorder holds: %s",
-			group->rank, why.text);
+		hk__log(HK_LOG_ERROR, "rank %u: cannot write the flight recorder: %s", group->rank,
+			why.text);
 }
 
 void hk__record_fail(struct hk_group *group)

@@ -334,7 +334,7 @@ static enum hk_status record_read(struct reader *reader, const json_t *root,
 	if (strcmp(get_string(reader, root, "format"), "hocket-record") != 0)
 		reader_fail(reader, HK_ESYNTAX, "it is not a record of Hocket");
 	if (reader->status == HK_OK && get_number(reader, root, "version") != HK_RECORD_VERSION)
-		reader_fail(reader, HK_EINVAL, "it is not of version %u", HK_RECORD_VERSION);
+		reader_fail(reader, HK_EINVAL, "its version is not %u", HK_RECORD_VERSION);
 	if (reader->status != HK_OK || !record_size(reader, root, &rows, &ring))
 		return reader->status;
 	struct hk_record *record = hk__record_alloc(alloc, rows, ring);

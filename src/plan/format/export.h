@@ -31,7 +31,7 @@ static inline enum hk_status hk__export_init(struct hk__export *export, const st
 	if (hk__opts_copy(&export->opts, sizeof(export->opts), given) != HK_OK)
 		return hk__why(why, HK_EINVAL, "options of an unknown version");
 	if (!(export->opts.copy_ns >= 0) || !(export->opts.reduce_ns >= 0))
-		return hk__why(why, HK_EINVAL, "time runs backwards: %g and %g ns for a byte",
+		return hk__why(why, HK_EINVAL, "negative time: %g and %g ns per byte",
 			       export->opts.copy_ns, export->opts.reduce_ns);
 	if (export->opts.slices == 0)
 		export->opts.slices = 1;
