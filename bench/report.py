@@ -184,44 +184,44 @@ def means_table(times):
 
 INTRO = """\
 <!-- Written by bench/compare; do not edit. -->
-# Hocket beside its peers
+# Hocket compared with its peers
 
     %s
 
 measured all of this, each scenario in one run, on %s. Times
-are microseconds of one operation: the %s of %d batches in each round. In a round every
-contestant has its turn, in another order each time. A ratio above 1 is in favour of Hocket; a limit
-is what the machine allows.
+are microseconds per operation: the %s of %d batches in each round. In each round every
+library has a turn, in a different order each time. In the columns "... / Hocket" a ratio above 1
+means that Hocket is faster. A limit is what the machine allows.
 
 %s
-* Elements are fp32, reductions are sums, buffers are apart (a broadcast has one), and every result
-  was checked.
-* Bytes are those of nccl-tests: of the vector for allreduce and broadcast, of all blocks for the
-  others. A block has at least one element.
-* An operation takes as long as it takes the slowest rank. The root of a broadcast goes from rank to
-  rank: else it would run ahead, and what is measured would be room for messages.
-* Where there are as many cores as ranks every rank is bound to its own. Else none is, and Open MPI
-  is told so, which makes it yield.
-* In shared memory Open MPI and MPICH choose how. For TCP over loopback Open MPI has `btl tcp,self`
-  and MPICH `UCX_TLS=tcp,self`, for all pairs of ranks; between namespaces Open MPI chooses, and
-  MPICH is not started. With more ranks than cores MPICH, which spins, takes tens of milliseconds
-  for 8 bytes, and is left out. Gloo has TCP only. Its reduce-scatter is left out: it overwrites what it has
-  yet to send, and gives wrong sums.
-* *registered* is Hocket with buffers of hk_mem_alloc(3).
-* The limit in shared memory is the time in which two processes exchange two lines of cache or, if
-  longer, the one in which two cores copy (memcpy) as many bytes as all ranks must read and write:
-  for n ranks and N bytes (3n - 1) N for allreduce, 2n N for allgather and alltoall, (n + 1) N for
-  reduce-scatter, 2 (n - 1) N for broadcast.
-* *socket* is the time in which what must cross between two hosts goes through one plain socket: in
-  both directions at once; for broadcast in one. That is the limit of TCP, but for an alltoall, of
-  which as much stays on each host as leaves it, and for an allreduce among hosts of two ranks, whose
-  vectors have to be added and the sum copied: the cores that move the one have to do the other, and
-  the limit is the time in which two processes, one for each host, do both, block by block.
-* *streams*, where hosts have several ranks: as many processes as ranks, in pairs across the hosts, on
-  the same cores, each send and receive through plain sockets what a rank sends by nccl-tests' count,
-  on which bus bandwidth rests: 2 (n - 1) N / n bytes for allreduce, (n - 1) N / n for alltoall.
-  Of two hosts of two ranks Hocket sends two thirds of the one and one third of the other through shared
-  memory.
+* Elements are fp32, reductions are sums, operations are out of place (a broadcast has one buffer),
+  and every result was checked.
+* Bytes are counted as in nccl-tests: those of the vector for allreduce and broadcast, those of all
+  blocks for the others. A block has at least one element.
+* The time of an operation is that of the slowest rank. The root of a broadcast changes from call to
+  call; a fixed root would run ahead, and the time would depend on how many messages can be queued.
+* If there are as many cores as ranks, every rank is bound to a core. Otherwise no rank is bound, and
+  Open MPI is told that it is oversubscribed, so that it yields.
+* In shared memory, Open MPI and MPICH use their default transports. For TCP over loopback, Open MPI
+  uses `btl tcp,self` and MPICH `UCX_TLS=tcp,self` between all ranks. Between namespaces, Open MPI
+  uses its defaults, and MPICH is not measured. With more ranks than cores MPICH, which spins, takes
+  tens of milliseconds for 8 bytes, and is left out. Gloo has only TCP. Its reduce-scatter is left
+  out: it overwrites data that it has yet to send, and its sums are wrong.
+* *registered* is Hocket with buffers from hk_mem_alloc(3).
+* The limit in shared memory is the time in which two processes exchange two cache lines or, if
+  longer, the time in which two cores copy (memcpy) as many bytes as all ranks must read and write:
+  for n ranks and N bytes, (3n - 1) N for allreduce, 2n N for allgather and alltoall, (n + 1) N for
+  reduce-scatter, and 2 (n - 1) N for broadcast.
+* *socket* is the time in which the bytes that must cross between two hosts pass through one plain
+  socket: in both directions at once, or in one direction for broadcast. It is also the limit of TCP,
+  with two exceptions. In an alltoall as many bytes stay on each host as leave it. In an allreduce of
+  hosts with two ranks, vectors must be added and the sum copied. The cores that move the bytes must do
+  this too, so the limit is the time in which two processes, one per host, do both, block by block.
+* *streams* is measured where hosts have several ranks. As many processes as ranks, in pairs across
+  the hosts and on the same cores, send and receive through plain sockets what a rank sends by the
+  count of nccl-tests, on which bus bandwidth is based: 2 (n - 1) N / n bytes for allreduce, and
+  (n - 1) N / n for alltoall. On two hosts of two ranks Hocket sends two thirds of the former and one
+  third of the latter through shared memory.
 """
 
 
@@ -231,11 +231,12 @@ def markdown(result, command, stat):
     text = INTRO % (command, result["machine"], "least" if stat is min else "median",
                     result["batches"], versions)
     if result["foreign"]:
-        text += "* Other programs had %.1f%% of the cores (median of runs; at most %.1f%%).\n" % (
+        text += "* Other programs used %.1f%% of the cores (median of runs; at most %.1f%%).\n" % (
             100 * median(result["foreign"]), 100 * max(result["foreign"]))
     if result.get("distance", "any") != "any":
-        text += ("* Cores move under a hypervisor. Runs with a rank on each core were repeated until two "
-                 "lines were exchanged\n  in %s than twice the least time seen, before and after.\n"
+        text += ("* A hypervisor moves virtual cores. Runs with a rank on each core were repeated until, "
+                 "before and after\n  them, two cache lines were exchanged in %s than twice the minimum "
+                 "time.\n"
                  % ("less" if result["distance"] == "near" else "more"))
     for name, who, what in result["failures"]:
         text += "* %s failed at %s in %s.\n" % (NAMES.get(who, who), what or "its run", name)
