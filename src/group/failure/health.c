@@ -546,7 +546,8 @@ void hk__health_apply(struct hk__world *world)
 	while (health->revoked_applied < health->revoked.count) {
 		/* A copy: rows move when one is added. */
 		struct hk__revoked revoked =
-			*(struct hk__revoked *)hk__array_at(&health->revoked, health->revoked_applied);
+			*(struct hk__revoked *)hk__array_at(&health->revoked,
+							    health->revoked_applied);
 
 		health->revoked_applied++;
 		apply_revoked(world, &revoked);
