@@ -9,7 +9,7 @@
 
 #define SLICES 8u /* of a buffer, for operations at the same time */
 #define SLICE_COUNT (WORK_COUNT_MAX / SLICES)
-#define TAGS 8u
+#define TAGS 1000000u
 
 uint64_t soak_random(uint64_t *state)
 {

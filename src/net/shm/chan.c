@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static void chan_place(struct shm_chan *chan, struct shm_header *header, uint64_t at)
@@ -123,6 +124,21 @@ enum hk_status hk__shm_chan_send(struct hk_net *net, const struct hk_chan_spec *
 	return status;
 }
 
+/*
+ * Pages of large messages go back to the system: a program that makes groups and frees
+ * them would hold, in the end, the largest message of each slot there ever was. A
+ * sender that still writes there touches new ones. Where memory is no file's, it stays.
+ */
+static void chan_drop_bulk(const struct shm_chan *chan)
+{
+	uintptr_t from = ((uintptr_t)chan->bulk + SHM_PAGE - 1) / SHM_PAGE * SHM_PAGE;
+	uintptr_t to = ((uintptr_t)chan->bulk + chan->base.spec.slots * chan->stride) / SHM_PAGE *
+		       SHM_PAGE;
+
+	if (from < to)
+		(void)madvise((void *)from, to - from, MADV_REMOVE);
+}
+
 /* The room is free again once the sender has let go of it too. */
 static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
 {
@@ -135,6 +151,7 @@ static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
 	if (entry) /* a peer may have overwritten it: then nothing is given back */
 		hk__shm_entry_clear(entry);
 	atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_GONE);
+	chan_drop_bulk(chan);
 	struct shm_room *room = entry ? hk__array_push(&shm->rooms) : NULL;
 	if (room)
 		*room = (struct shm_room){ chan->at, chan_bytes(&chan->base.spec), key->peer };
