@@ -127,6 +127,29 @@ def geomean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
+def before(result, end, stat):
+    """Now / before of each cell, by scenario: geometric means, and cells far from them."""
+    text = ""
+    for scenario in result["scenarios"]:
+        us = {(c["coll"], c["size"], c["who"]): [] for c in scenario["cells"]}
+        for cell in scenario["cells"]:
+            us[cell["coll"], cell["size"], cell["who"]] += cell["us"]
+        ratios = {(coll, size, who): stat(times) / stat(us[coll, size, who + end])
+                  for (coll, size, who), times in us.items() if (coll, size, who + end) in us}
+        who = list(dict.fromkeys(w for _, _, w in ratios))
+        sizes = sorted({size for _, size, _ in ratios})
+        rows = [[coll, name] + ["-" if (coll, size, name) not in ratios
+                                else "%.2f" % ratios[coll, size, name] for size in sizes]
+                + ["%.3f" % geomean([r for (c, _, w), r in ratios.items()
+                                     if (c, w) == (coll, name)])]
+                for coll in dict.fromkeys(c for c, _, _ in ratios) for name in who]
+        text += "%s: %s\n\n" % (scenario["name"], scenario["text"])
+        text += table(["now / before", ""] + list(map(bytes_text, sizes)) + ["mean"], rows, 2)
+        text += "\ngeometric mean of %d cells: %.3f\n\n" % (len(ratios),
+                                                           geomean(ratios.values()))
+    return text
+
+
 def times_table(times):
     who = times.contestants()
     ours = "hocket" in who
