@@ -15,14 +15,14 @@ _Static_assert(HK__SEAL_TAG == crypto_aead_aes256gcm_ABYTES, "tags of one cipher
 _Static_assert(HK__SEAL_TAG == crypto_aead_xchacha20poly1305_ietf_ABYTES, "and of the other");
 
 /* One direction. */
-struct way {
+struct direction {
 	crypto_aead_aes256gcm_state aes; /* of key */
 	unsigned char key[HK__KEY_BYTES];
 	uint64_t count; /* of records */
 };
 
 struct hk__seal {
-	struct way out, in;
+	struct direction out, in;
 	const struct hk_alloc *alloc;
 	void *memory; /* that this lies in */
 	bool has_aes;
@@ -44,25 +44,25 @@ bool hk__seal_has_aes(void)
 
 /* ---- keys ---- */
 
-static void way_ready(const struct hk__seal *seal, struct way *way)
+static void direction_ready(const struct hk__seal *seal, struct direction *dir)
 {
 	if (seal->has_aes)
-		(void)crypto_aead_aes256gcm_beforenm(&way->aes, way->key);
+		(void)crypto_aead_aes256gcm_beforenm(&dir->aes, dir->key);
 }
 
 /* After so many records: a key that does not lead back to the one before. */
-static void way_renew(const struct hk__seal *seal, struct way *way)
+static void direction_renew(const struct hk__seal *seal, struct direction *dir)
 {
 	static const unsigned char purpose[] = "hocket next key 1";
 	unsigned char next[HK__KEY_BYTES];
 
-	if (way->count == 0 || way->count % SEAL_KEY_RECORDS)
+	if (dir->count == 0 || dir->count % SEAL_KEY_RECORDS)
 		return;
-	crypto_generichash(next, sizeof(next), purpose, sizeof(purpose), way->key,
-			   sizeof(way->key));
-	memcpy(way->key, next, sizeof(next));
+	crypto_generichash(next, sizeof(next), purpose, sizeof(purpose), dir->key,
+			   sizeof(dir->key));
+	memcpy(dir->key, next, sizeof(next));
 	sodium_memzero(next, sizeof(next));
-	way_ready(seal, way);
+	direction_ready(seal, dir);
 }
 
 struct hk__seal *hk__seal_create(const struct hk_alloc *alloc, const struct hk__auth *auth,
@@ -79,8 +79,8 @@ struct hk__seal *hk__seal_create(const struct hk_alloc *alloc, const struct hk__
 	seal->has_aes = aes;
 	hk__auth_derive(auth, self, seal->out.key);
 	hk__auth_derive(auth, other, seal->in.key);
-	way_ready(seal, &seal->out);
-	way_ready(seal, &seal->in);
+	direction_ready(seal, &seal->out);
+	direction_ready(seal, &seal->in);
 	return seal;
 }
 
@@ -97,8 +97,8 @@ void hk__seal_destroy(struct hk__seal *seal)
 void hk__seal_skip(struct hk__seal *seal, uint64_t count)
 {
 	for (; count > 0; count--) {
-		way_renew(seal, &seal->out);
-		way_renew(seal, &seal->in);
+		direction_renew(seal, &seal->out);
+		direction_renew(seal, &seal->in);
 		seal->out.count++;
 		seal->in.count++;
 	}
@@ -139,19 +139,19 @@ unsigned char *hk__seal_room(struct hk__seal *seal)
 void hk__seal_close(struct hk__seal *seal, uint32_t len)
 {
 	unsigned char *head = seal->out_bytes, *at = head + HK__SEAL_HEAD, nonce[NONCE_MAX];
-	struct way *way = &seal->out;
+	struct direction *dir = &seal->out;
 
 	hk_assert(len > 0 && len <= HK__SEAL_BYTES);
-	way_renew(seal, way);
-	nonce_of(way->count++, nonce);
+	direction_renew(seal, dir);
+	nonce_of(dir->count++, nonce);
 	head_put(head, len);
 	if (seal->has_aes)
 		(void)crypto_aead_aes256gcm_encrypt_afternm(at, NULL, at, len, head, HK__SEAL_HEAD,
-							    NULL, nonce, &way->aes);
+							    NULL, nonce, &dir->aes);
 	else
 		(void)crypto_aead_xchacha20poly1305_ietf_encrypt(at, NULL, at, len, head,
 								 HK__SEAL_HEAD, NULL, nonce,
-								 way->key);
+								 dir->key);
 	seal->out_at = 0;
 	seal->out_len = HK__SEAL_HEAD + len + HK__SEAL_TAG;
 }
@@ -186,19 +186,19 @@ void hk__seal_got(struct hk__seal *seal, size_t len)
 	seal->in_len += (uint32_t)len;
 }
 
-static bool record_open(const struct hk__seal *seal, const struct way *way, unsigned char *head,
-			uint32_t len)
+static bool record_open(const struct hk__seal *seal, const struct direction *dir,
+			unsigned char *head, uint32_t len)
 {
 	unsigned char *at = head + HK__SEAL_HEAD, nonce[NONCE_MAX];
 
-	nonce_of(way->count, nonce);
+	nonce_of(dir->count, nonce);
 	if (seal->has_aes)
 		return crypto_aead_aes256gcm_decrypt_afternm(at, NULL, NULL, at, len + HK__SEAL_TAG,
 							     head, HK__SEAL_HEAD, nonce,
-							     &way->aes) == 0;
+							     &dir->aes) == 0;
 	return crypto_aead_xchacha20poly1305_ietf_decrypt(at, NULL, NULL, at, len + HK__SEAL_TAG,
 							  head, HK__SEAL_HEAD, nonce,
-							  way->key) == 0;
+							  dir->key) == 0;
 }
 
 enum hk_status hk__seal_next(struct hk__seal *seal, unsigned char **at_out, uint32_t *len_out)
@@ -216,7 +216,7 @@ enum hk_status hk__seal_next(struct hk__seal *seal, unsigned char **at_out, uint
 	}
 	if (seal->in_len < HK__SEAL_HEAD + len + HK__SEAL_TAG)
 		return HK_INPROGRESS;
-	way_renew(seal, &seal->in);
+	direction_renew(seal, &seal->in);
 	if (!record_open(seal, &seal->in, head, len)) {
 		seal->broken = true;
 		return HK_EIO;

@@ -51,7 +51,7 @@ void hk__seal_got(struct hk__seal *seal, size_t len);
  */
 enum hk_status hk__seal_next(struct hk__seal *seal, unsigned char **at_out, uint32_t *len_out);
 
-/* For tests: as if so many records had passed, both ways. */
+/* For tests: as if so many records had passed, in both directions. */
 void hk__seal_skip(struct hk__seal *seal, uint64_t count);
 
 #endif
