@@ -18,12 +18,12 @@ struct hk__staged_slab {
 };
 
 /* Copies of what a collective reads and writes. */
-struct hk__staged_room {
+struct hk__staged_buf {
 	struct hk__pinned pinned;
 	bool heap; /* of the world's: other ranks of the host read it in place */
 };
 
-#define ROOM_MIN ((size_t)1 << 20)
+#define BUF_MIN ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
 
 /* ---- one for each group ---- */
@@ -39,7 +39,7 @@ static enum hk_status staging_make(struct hk_group *group, int ordinal,
 	staging->net = group->world->net;
 	hk__array_init(&staging->slabs, group->alloc, sizeof(struct hk__staged_slab));
 	hk__array_init(&staging->waits, group->alloc, sizeof(struct hk__staged_wait));
-	hk__array_init(&staging->rooms, group->alloc, sizeof(struct hk__staged_room));
+	hk__array_init(&staging->bufs, group->alloc, sizeof(struct hk__staged_buf));
 	enum hk_status status =
 		hk__streams_create(ordinal, group->alloc, &group->why, &staging->streams);
 	if (status == HK_OK && hk__world_start_thread(group->world) != HK_OK)
@@ -272,8 +272,8 @@ static void request_bytes(const struct hk_request *request, uint64_t *in_out, ui
 }
 
 /* Memory of the heap, if there is enough of it, else of the driver's. */
-static enum hk_status room_make(struct hk__staging *staging, size_t bytes,
-				struct hk__staged_room *room_out)
+static enum hk_status buf_make(struct hk__staging *staging, size_t bytes,
+			       struct hk__staged_buf *buf_out)
 {
 	struct hk_group *group = staging->group;
 	struct hk__world *world = group->world;
@@ -282,9 +282,9 @@ static enum hk_status room_make(struct hk__staging *staging, size_t bytes,
 	hk__world_lock(world);
 	enum hk_status status = world->shm ? hk__heap_get(&world->heap, bytes, &at) : HK_ELIMIT;
 	hk__world_unlock(world);
-	room_out->heap = status == HK_OK;
-	status = hk__pinned_get(staging->streams, at, bytes, &group->why, &room_out->pinned);
-	if (status != HK_OK && room_out->heap) {
+	buf_out->heap = status == HK_OK;
+	status = hk__pinned_get(staging->streams, at, bytes, &group->why, &buf_out->pinned);
+	if (status != HK_OK && buf_out->heap) {
 		hk__world_lock(world);
 		(void)hk__heap_put(&world->heap, at);
 		hk__world_unlock(world);
@@ -292,13 +292,13 @@ static enum hk_status room_make(struct hk__staging *staging, size_t bytes,
 	return status;
 }
 
-static void room_free(struct hk__staging *staging, struct hk__staged_room *room)
+static void buf_free(struct hk__staging *staging, struct hk__staged_buf *buf)
 {
 	struct hk__world *world = staging->group->world;
-	void *at = room->pinned.at;
+	void *at = buf->pinned.at;
 
-	hk__pinned_put(staging->streams, &room->pinned);
-	if (!room->heap)
+	hk__pinned_put(staging->streams, &buf->pinned);
+	if (!buf->heap)
 		return;
 	hk__world_lock(world);
 	(void)hk__heap_put(&world->heap, at);
@@ -306,30 +306,30 @@ static void room_free(struct hk__staging *staging, struct hk__staged_room *room)
 }
 
 /*
- * As calls of a group follow each other on their streams, one room serves them all.
+ * As calls of a group follow each other on their streams, one buffer serves them all.
  * Those that became too small may still be in use: there are few of them.
  */
-static enum hk_status room_get(struct hk__staging *staging, size_t bytes, char **at_out)
+static enum hk_status buf_get(struct hk__staging *staging, size_t bytes, char **at_out)
 {
-	size_t last = staging->rooms.count, size = ROOM_MIN;
-	struct hk__staged_room *rooms = staging->rooms.items, room;
+	size_t last = staging->bufs.count, size = BUF_MIN;
+	struct hk__staged_buf *bufs = staging->bufs.items, buf;
 
-	if (last && rooms[last - 1].pinned.bytes >= bytes) {
-		*at_out = rooms[last - 1].pinned.at;
+	if (last && bufs[last - 1].pinned.bytes >= bytes) {
+		*at_out = bufs[last - 1].pinned.at;
 		return HK_OK;
 	}
 	while (size < bytes)
 		size *= 2;
-	enum hk_status status = room_make(staging, size, &room);
+	enum hk_status status = buf_make(staging, size, &buf);
 	if (status != HK_OK)
 		return status;
-	struct hk__staged_room *place = hk__array_push(&staging->rooms);
+	struct hk__staged_buf *place = hk__array_push(&staging->bufs);
 	if (!place) {
-		room_free(staging, &room);
+		buf_free(staging, &buf);
 		return hk__group_refuse(staging->group, HK_ENOMEM, "no memory for staging");
 	}
-	*place = room;
-	*at_out = room.pinned.at;
+	*place = buf;
+	*at_out = buf.pinned.at;
 	return HK_OK;
 }
 
@@ -367,26 +367,26 @@ static enum hk_status collective_enqueue(struct hk__staging *staging,
 	struct hk_why *why = &staging->group->why;
 	struct hk__staged *call;
 	uint64_t in, out;
-	char *room = NULL;
+	char *buf = NULL;
 
 	request_bytes(request, &in, &out);
 	uint64_t out_from = (in + PAGE - 1) / PAGE * PAGE;
-	enum hk_status status = in + out ? room_get(staging, out_from + out, &room) : HK_OK;
+	enum hk_status status = in + out ? buf_get(staging, out_from + out, &buf) : HK_OK;
 	if (status == HK_OK)
 		status = call_get(staging, request, &call);
 	if (status == HK_OK)
 		status = hk__streams_follow(streams, stream, why);
 	if (status == HK_OK)
-		status = hk__streams_to_host(streams, stream, room, request->call.in, in, why);
+		status = hk__streams_to_host(streams, stream, buf, request->call.in, in, why);
 	if (status != HK_OK)
 		return status;
-	call_place(call, in ? room : NULL, out ? room + out_from : NULL);
+	call_place(call, in ? buf : NULL, out ? buf + out_from : NULL);
 	status = call_go(staging, call, stream);
 	if (status != HK_OK)
 		return status;
 	status = hk__streams_wait_value(streams, stream, call->mark_at, call->turn, why);
 	if (status == HK_OK && out)
-		status = hk__streams_to_device(streams, stream, request->call.out, room + out_from,
+		status = hk__streams_to_device(streams, stream, request->call.out, buf + out_from,
 					       out, why);
 	if (status == HK_OK)
 		status = hk__streams_lead(streams, stream, why);
@@ -541,8 +541,8 @@ static void staging_free(struct hk__staging *staging)
 	struct hk_group *group = staging->group;
 
 	hk__staged_close(staging);
-	for (size_t i = 0; i < staging->rooms.count; i++)
-		room_free(staging, hk__array_at(&staging->rooms, i));
+	for (size_t i = 0; i < staging->bufs.count; i++)
+		buf_free(staging, hk__array_at(&staging->bufs, i));
 	for (size_t i = 0; i < staging->slabs.count; i++) {
 		struct hk__staged_slab *slab = hk__array_at(&staging->slabs, i);
 
@@ -579,7 +579,7 @@ void hk__staged_free(struct hk_group *group)
 	}
 	hk__array_fini(&staging->slabs);
 	hk__array_fini(&staging->waits);
-	hk__array_fini(&staging->rooms);
+	hk__array_fini(&staging->bufs);
 	hk__streams_destroy(staging->streams);
 	hk__mem_free(group->alloc, staging, 1, sizeof(*staging));
 }

@@ -64,7 +64,7 @@ struct hk__staging {
 	struct hk__array slabs;		/* struct hk__staged_slab */
 	struct hk__staged *free, *flying, *flying_tail;
 	struct hk__array waits;		/* struct hk__staged_wait: of the batch */
-	struct hk__array rooms;		/* struct hk__staged_room: the last one is used */
+	struct hk__array bufs;		/* struct hk__staged_buf: the last one is used */
 	struct hk__pipe *pipes;		/* staged_move.c's */
 };
 
