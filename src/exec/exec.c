@@ -18,7 +18,7 @@ struct piece {
 	char *at;
 	uint64_t len;	/* elements; of scratch: what it holds */
 	bool wide;	/* what it holds is fp32 */
-	bool room;	/* of scratch: takes what fits; of out: its own length */
+	bool scratch;	/* of scratch: takes what fits; of out: its own length */
 	uint32_t *held; /* where length and width are kept; NULL: plain memory */
 };
 
@@ -29,16 +29,17 @@ static uint64_t slice_at(uint64_t len, uint32_t slice, uint32_t nslices)
 	return at < len ? at : len;
 }
 
-static struct piece piece_in_room(const struct hk__program *program, const struct bound_room *room,
-				  uint32_t slot, uint32_t slice)
+static struct piece piece_in_scratch(const struct hk__program *program,
+				     const struct bound_scratch *scratch, uint32_t slot,
+				     uint32_t slice)
 {
 	size_t at = (size_t)slot * program->nslices + slice;
 
-	return (struct piece){ .at = room->at + at * program->piece * program->room_size,
-			       .len = room->held[at] & ~HELD_WIDE,
-			       .wide = room->held[at] & HELD_WIDE,
-			       .room = true,
-			       .held = &room->held[at] };
+	return (struct piece){ .at = scratch->at + at * program->piece * program->scratch_size,
+			       .len = scratch->held[at] & ~HELD_WIDE,
+			       .wide = scratch->held[at] & HELD_WIDE,
+			       .scratch = true,
+			       .held = &scratch->held[at] };
 }
 
 static struct piece piece_of(const struct hk__program *program, uint32_t slice,
@@ -49,7 +50,7 @@ static struct piece piece_of(const struct hk__program *program, uint32_t slice,
 	struct piece piece = { 0 };
 
 	if (span->buf == HK_BUF_SCRATCH)
-		return piece_in_room(program, &program->scratch, slot, slice);
+		return piece_in_scratch(program, &program->scratch, slot, slice);
 	uint64_t len = buf->first[slot + 1] - buf->first[slot];
 	uint64_t from = 0, to = len;
 	if (program->nslices > 1) {
@@ -57,10 +58,10 @@ static struct piece piece_of(const struct hk__program *program, uint32_t slice,
 		to = slice_at(len, slice + 1, program->nslices);
 	}
 	if (program->shadowed && span->buf == HK_BUF_OUT)
-		piece = piece_in_room(program, &program->shadow, slot, slice);
+		piece = piece_in_scratch(program, &program->shadow, slot, slice);
 	else
 		piece.at = buf->at + (buf->first[slot] + from) * program->size;
-	piece.room = false;
+	piece.scratch = false;
 	piece.len = to - from;
 	return piece;
 }
@@ -69,7 +70,7 @@ static struct piece piece_of(const struct hk__program *program, uint32_t slice,
 static bool piece_take(const struct hk__program *program, struct piece *piece, uint64_t len,
 		       bool wide)
 {
-	if (piece->room ? len > program->piece : len != piece->len)
+	if (piece->scratch ? len > program->piece : len != piece->len)
 		return false;
 	if (piece->held)
 		*piece->held = (uint32_t)len | (wide ? HELD_WIDE : 0);
@@ -120,7 +121,7 @@ static void fold_in_place(const struct hk__program *program, char *dst, struct v
 			  uint64_t len)
 {
 	_Alignas(16) char copy[NARROW_STEP * 2];
-	size_t size = program->size, b_size = b.wide ? program->room_size : size;
+	size_t size = program->size, b_size = b.wide ? program->scratch_size : size;
 
 	hk_assert(size <= 2);
 	for (uint64_t left = len; left;) {
@@ -128,7 +129,7 @@ static void fold_in_place(const struct hk__program *program, char *dst, struct v
 
 		left -= count;
 		memcpy(copy, dst + left * size, count * size);
-		fold_to_wide(program, dst + left * program->room_size,
+		fold_to_wide(program, dst + left * program->scratch_size,
 			     (struct value){ copy, false },
 			     (struct value){ b.at + left * b_size, b.wide }, count);
 	}
@@ -156,7 +157,7 @@ static void value_fold(const struct hk__program *program, char *dst, bool dst_wi
 
 static size_t value_bytes(const struct hk__program *program, bool wide, uint64_t len)
 {
-	return len * (wide ? program->room_size : program->size);
+	return len * (wide ? program->scratch_size : program->size);
 }
 
 /* Stays as wide as it is, unless its new place is plain memory, or in a wide message. */
@@ -188,7 +189,7 @@ static void value_store(const struct hk__program *program, struct target first,
 	/* What grows wider where an operand lies is stored after all of that was read. */
 	bool grows = second.wide && ((other.at == second.at && !other.wide) ||
 				     (value.at == second.at && !value.wide));
-	uint64_t block = second.at && !grows ? STORE_BYTES / program->room_size : len;
+	uint64_t block = second.at && !grows ? STORE_BYTES / program->scratch_size : len;
 
 	hk_assert(!len || (first.at && value.at));
 	for (uint64_t i = 0; i < len; i += block) {
@@ -280,7 +281,7 @@ static enum hk_status cargo_receive(const struct hk__program *program,
 		return HK_INPROGRESS;
 	bound->from->bytes = message.len;
 	cargo->in_wide = message.kind == KIND_WIDE;
-	size_t size = cargo->in_wide ? program->room_size : program->size;
+	size_t size = cargo->in_wide ? program->scratch_size : program->size;
 	if (message.len < head || (message.len - head) % size || (cargo->in_wide && !program->wide))
 		return hk__program_lost(program, bound);
 	cargo->in = (const char *)message.data + head;
@@ -436,7 +437,7 @@ static enum hk_status step_take(const struct hk__program *program, struct bound_
 				const struct bound_step *bound)
 {
 	struct piece dst = piece_of(program, lane->slice, &bound->step.dst, 0);
-	uint64_t cap = dst.room ? program->piece : dst.len;
+	uint64_t cap = dst.scratch ? program->piece : dst.len;
 	struct hk_message message;
 	bool done;
 	enum hk_status status =
@@ -447,7 +448,7 @@ static enum hk_status step_take(const struct hk__program *program, struct bound_
 		return status == HK_OK ? HK_INPROGRESS : status;
 	bound->from->bytes = message.len;
 	bool wide = message.kind == KIND_WIDE;
-	size_t size = wide ? program->room_size : program->size;
+	size_t size = wide ? program->scratch_size : program->size;
 	if ((wide && !dst.held) || message.len % size ||
 	    !piece_take(program, &dst, message.len / size, wide))
 		return hk__program_lost(program, bound);
@@ -615,7 +616,7 @@ static void program_unshadow(const struct hk__program *program)
 		uint64_t len = out->first[k + 1] - out->first[k];
 
 		for (uint32_t s = 0; s < program->nslices; s++) {
-			struct piece piece = piece_in_room(program, &program->shadow, k, s);
+			struct piece piece = piece_in_scratch(program, &program->shadow, k, s);
 			uint64_t from = slice_at(len, s, program->nslices);
 			char *dst = out->at + (out->first[k] + from) * program->size;
 
@@ -687,14 +688,14 @@ const char *hk__program_algo_bytes(const struct hk__program *program)
 
 /* Who has still to read what it was lent, once each. */
 static uint32_t program_readers(const struct hk__program *program, uint32_t *ranks_out,
-				uint32_t room)
+				uint32_t max)
 {
 	uint32_t count = 0;
 
 	for (uint32_t l = 0; l < program->nlanes; l++) {
 		const struct bound_lane *lane = &program->lanes[l];
 
-		for (uint32_t i = 0; i < lane->nsteps && count < room; i++) {
+		for (uint32_t i = 0; i < lane->nsteps && count < max; i++) {
 			uint32_t rank = lane->steps[i].step.to.rank, known = 0;
 
 			if (!lane->steps[i].to || !hk__chan_lent(lane->steps[i].to))
@@ -708,7 +709,7 @@ static uint32_t program_readers(const struct hk__program *program, uint32_t *ran
 	return count;
 }
 
-uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room)
+uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t max)
 {
 	uint32_t count = 0;
 
@@ -718,12 +719,12 @@ uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_ou
 		if (lane->slice >= program->nslices || !lane->nsteps)
 			continue;
 		const struct hk_step *step = &lane->steps[lane->at].step;
-		if (hk__op_receives(step->op) && count < room)
+		if (hk__op_receives(step->op) && count < max)
 			ranks_out[count++] = step->from.rank;
-		if (hk__op_sends(step->op) && count < room)
+		if (hk__op_sends(step->op) && count < max)
 			ranks_out[count++] = step->to.rank;
 	}
-	return program->lanes_left ? count : program_readers(program, ranks_out, room);
+	return program->lanes_left ? count : program_readers(program, ranks_out, max);
 }
 
 void hk__program_describe(const struct hk__program *program, struct hk__text *text)

@@ -90,7 +90,7 @@ const char *hk__program_algo(const struct hk__program *program);
 const char *hk__program_algo_bytes(const struct hk__program *program);
 
 /* The ranks that its lanes wait for now, up to max of them; how many. */
-uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t room);
+uint32_t hk__program_waits(const struct hk__program *program, uint32_t *ranks_out, uint32_t max);
 
 /* What a lane cannot go on without. */
 enum hk__lane_wait {

@@ -232,11 +232,11 @@ enum hk_status hk__program_create(const struct hk__program_spec *spec,
 	return HK_OK;
 }
 
-static void room_free(struct hk__program *program, struct bound_room *room)
+static void scratch_free(struct hk__program *program, struct bound_scratch *scratch)
 {
-	hk__mem_free(program->alloc, room->at, room->bytes, 1);
-	hk__mem_free(program->alloc, room->held, room->nheld, sizeof(uint32_t));
-	*room = (struct bound_room){ 0 };
+	hk__mem_free(program->alloc, scratch->at, scratch->bytes, 1);
+	hk__mem_free(program->alloc, scratch->held, scratch->nheld, sizeof(uint32_t));
+	*scratch = (struct bound_scratch){ 0 };
 }
 
 void hk__program_destroy(struct hk__program *program)
@@ -248,8 +248,8 @@ void hk__program_destroy(struct hk__program *program)
 			     sizeof(struct bound_step));
 	hk__mem_free(program->alloc, program->lanes, program->nlanes, sizeof(*program->lanes));
 	hk__array_fini(&program->to);
-	room_free(program, &program->scratch);
-	room_free(program, &program->shadow);
+	scratch_free(program, &program->scratch);
+	scratch_free(program, &program->shadow);
 	hk__mem_free(program->alloc, program->scaled, program->scaled_bytes, 1);
 	for (unsigned b = HK_BUF_IN; b <= HK_BUF_SCRATCH; b++)
 		hk__mem_free(program->alloc, program->bufs[b].first,
@@ -304,7 +304,7 @@ static enum hk_status program_slice(struct hk__program *program)
 						       : hk__coll_cut(plan->coll, rule),
 				   .longest = program_longest(plan, call),
 				   .widest = program->widest,
-				   .size = (uint32_t)program->room_size };
+				   .size = (uint32_t)program->scratch_size };
 	struct hk__cut cut;
 	enum hk_status status = hk__cut(rule, &job, &cut);
 
@@ -317,21 +317,21 @@ static enum hk_status program_slice(struct hk__program *program)
 	return HK_OK;
 }
 
-static enum hk_status room_get(struct hk__program *program, struct bound_room *room,
-			       uint32_t nslots)
+static enum hk_status scratch_get(struct hk__program *program, struct bound_scratch *scratch,
+				  uint32_t nslots)
 {
 	size_t nheld = (size_t)nslots * program->nslices;
-	size_t bytes = nheld * program->piece * program->room_size;
+	size_t bytes = nheld * program->piece * program->scratch_size;
 
-	if (bytes <= room->bytes && nheld <= room->nheld)
+	if (bytes <= scratch->bytes && nheld <= scratch->nheld)
 		return HK_OK;
-	room_free(program, room);
-	*room = (struct bound_room){ hk__mem_zalloc(program->alloc, bytes, 1),
-				     hk__mem_zalloc(program->alloc, nheld, sizeof(uint32_t)), bytes,
-				     nheld };
-	if (room->at && room->held)
+	scratch_free(program, scratch);
+	*scratch = (struct bound_scratch){ hk__mem_zalloc(program->alloc, bytes, 1),
+					   hk__mem_zalloc(program->alloc, nheld, sizeof(uint32_t)),
+					   bytes, nheld };
+	if (scratch->at && scratch->held)
 		return HK_OK;
-	room_free(program, room); /* half of it must not pass for all next time */
+	scratch_free(program, scratch); /* half of it must not pass for all next time */
 	return HK_ENOMEM;
 }
 
@@ -390,15 +390,16 @@ static enum hk_status program_shape(struct hk__program *program)
 	if (!program->size || !program->reduce)
 		return HK_EINVAL;
 	program->wide = program_wide(program);
-	program->room_size = program->wide ? program->reduce->acc_size : program->size;
+	program->scratch_size = program->wide ? program->reduce->acc_size : program->size;
 	program->shadowed = program->wide && (program->rereads || program->call.op == HK_REDOP_AVG);
 	program_lay_out(program, HK_BUF_IN);
 	program_lay_out(program, HK_BUF_OUT);
 	enum hk_status status = program_slice(program);
 	if (status == HK_OK)
-		status = room_get(program, &program->scratch, program->bufs[HK_BUF_SCRATCH].nslots);
+		status = scratch_get(program, &program->scratch,
+				     program->bufs[HK_BUF_SCRATCH].nslots);
 	if (status == HK_OK && program->shadowed)
-		status = room_get(program, &program->shadow, program->bufs[HK_BUF_OUT].nslots);
+		status = scratch_get(program, &program->shadow, program->bufs[HK_BUF_OUT].nslots);
 	program->finishes = hk__coll_reduces(program->spec.plan->coll) &&
 			    (program->shadowed || program->call.op == HK_REDOP_AVG);
 	if (status == HK_OK)

@@ -48,8 +48,8 @@ struct bound_buf {
 	uint64_t *first;		/* nslots + 1; unused for scratch */
 };
 
-/* Room of pieces that remember what they hold: [slot][slice]. */
-struct bound_room {
+/* Memory of pieces that remember what they hold: [slot][slice]. */
+struct bound_scratch {
 	char *at;
 	uint32_t *held;			/* elements, and HELD_WIDE */
 	size_t bytes, nheld;
@@ -75,7 +75,7 @@ struct hk__program {
 	const struct hk__reduce *reduce;
 	const struct hk__reduce *wide;	/* fp32's; NULL: elements stay what they are */
 	size_t size;			/* of an element */
-	size_t room_size;		/* of an element of scratch */
+	size_t scratch_size;		/* of an element of scratch */
 	bool inplace;
 	bool quick;			/* small: quick.c */
 	bool finishes;			/* something is left to do after the last step */
@@ -84,8 +84,8 @@ struct hk__program {
 	uint32_t lanes_left;
 	struct bound_buf bufs[HK_BUF_SCRATCH + 1];
 	uint64_t piece;			/* elements of the longest slice of a slot */
-	struct bound_room scratch;
-	struct bound_room shadow;
+	struct bound_scratch scratch;
+	struct bound_scratch shadow;
 	char *scaled;			/* premulsum: in, times the factor */
 	size_t scaled_bytes;
 };
