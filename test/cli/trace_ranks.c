@@ -59,7 +59,7 @@ static int work(void)
 			     hk_allreduce(group, in, out, LONG, HK_TYPE_FP32, HK_REDOP_SUM,
 					  &opts) == HK_OK,
 		     hk_group_why(group));
-	/* The short way. */
+	/* The fast path. */
 	for (int i = 0; i < 5; i++)
 		need(hk_allreduce(group, in, out, 2, HK_TYPE_FP32, HK_REDOP_SUM, NULL) == HK_OK,
 		     hk_group_why(group));

@@ -454,7 +454,7 @@ void hk__record_over(const struct hk_request *request)
 	}
 }
 
-/* ---- the short way ---- */
+/* ---- the fast path ---- */
 
 static struct hk_record_op *entry_of_recent(struct hk_record_group *row,
 					    const struct hk__recent *recent)

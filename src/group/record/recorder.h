@@ -2,7 +2,7 @@
 /*
  * recorder.h - writes the flight recorder (hocket/record.h), one for each world.
  *
- * An operation that goes the short way costs two stores: what it is like was
+ * An operation that takes the fast path costs two stores: what it is like was
  * written when the first of its kind came, and clocks are read now and then
  * alone, or where bytes take far longer than a clock does. Where lanes stand is
  * written when the rank is about to sleep, as it then has the time, and when a
@@ -45,7 +45,7 @@ void hk__record_sleep(void *ctx, uint64_t now);
 /* A request was looked at in vain by who does not sleep. */
 void hk__record_look(struct hk__world *world);
 
-/* ---- the short way ---- */
+/* ---- the fast path ---- */
 
 /* What is recorded of a call like the recent one. */
 void hk__record_remember(const struct hk_request *request, struct hk__recent *recent);
