@@ -34,7 +34,8 @@ static const char *head_wrong(const struct hk_trace_head *head, size_t bytes)
 	if (head->version != HK_TRACE_VERSION || head->head_bytes != sizeof(*head) ||
 	    head->record_bytes != sizeof(struct hk_trace_record))
 		return "is of another version of Hocket";
-	if (head->room < 2 || (bytes - sizeof(*head)) / sizeof(struct hk_trace_record) < head->room)
+	if (head->capacity < 2 ||
+	    (bytes - sizeof(*head)) / sizeof(struct hk_trace_record) < head->capacity)
 		return "is cut off";
 	return NULL;
 }
@@ -49,13 +50,13 @@ static bool record_fits(const struct hk_trace_record *record)
 static int rank_take(struct trace_rank *rank, const struct hk_trace_record *from)
 {
 	const struct hk_trace_head *head = &rank->head;
-	uint64_t kept = head->count < head->room ? head->count : head->room - 1;
+	uint64_t kept = head->count < head->capacity ? head->count : head->capacity - 1;
 
 	rank->records = calloc(kept + 1, sizeof(*rank->records));
 	if (!rank->records)
 		return cli_wrong("trace", "out of memory");
 	for (uint64_t i = head->count - kept; i < head->count; i++) {
-		const struct hk_trace_record *record = &from[i % head->room];
+		const struct hk_trace_record *record = &from[i % head->capacity];
 
 		if (record_fits(record))
 			rank->records[rank->nrecords++] = *record;

@@ -265,10 +265,10 @@ HK_API HK_NODISCARD enum hk_status hk_group_shrink(struct hk_group *group,
 						   const struct hk_opts *opts,
 						   struct hk_group **group_out);
 /*
- * Ranks that this one knows to be lost: writes up to `room` of them, in order, and
+ * Ranks that this one knows to be lost: writes up to `max` of them, in order, and
  * returns their number. After hk_group_agree all ranks know the same.
  */
-HK_API uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32_t room);
+HK_API uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32_t max);
 
 /* ---- growing a group ---- */
 

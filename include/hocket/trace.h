@@ -3,8 +3,8 @@
  * trace.h - the layout of trace files, which HOCKET_TRACE enables and `hocket trace`
  * turns into a timeline.
  *
- * A file is a head and a ring of `room` records, which keeps the newest: record i is
- * at i modulo room. The file is mapped. A rank writes a record and then increments
+ * A file is a head and a ring of `capacity` records, which keeps the newest: record i is
+ * at i modulo capacity. The file is mapped. A rank writes a record and then increments
  * the count, so all counted records survive however the process ends; the next record
  * may be half written. Ranks are those of the group of all ranks; numbers are in the
  * byte order of the machine that wrote them.
@@ -26,7 +26,7 @@ struct hk_trace_head {
 	uint32_t version;
 	uint32_t head_bytes;		/* where records begin */
 	uint32_t record_bytes;
-	uint32_t room;			/* records */
+	uint32_t capacity;		/* records */
 	uint64_t count;			/* records so far; the oldest are overwritten */
 	uint64_t run;			/* identifies the run: equal on all its ranks only */
 	uint32_t rank;

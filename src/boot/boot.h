@@ -102,7 +102,7 @@ struct hk__group_env {
 	bool encrypt;			/* HOCKET_ENCRYPT */
 	char congestion[16];		/* HOCKET_TCP_CONGESTION; "": none said */
 	char trace[512];		/* HOCKET_TRACE; "": none */
-	uint32_t trace_room;		/* HOCKET_TRACE_EVENTS */
+	uint32_t trace_capacity;		/* HOCKET_TRACE_EVENTS */
 	struct hk__record_env record;
 };
 /* What a rank was told when it began: worlds that its groups grow into are like it. */

@@ -203,7 +203,7 @@ static enum hk_status trace_read(const struct hk__env *env, struct hk__group_env
 
 	if (status != HK_OK)
 		return status;
-	found->trace_room = (uint32_t)events.number;
+	found->trace_capacity = (uint32_t)events.number;
 	found->trace[0] = '\0';
 	return text_read(env, NULL, NULL, HK__ENV_TRACE, found->trace, sizeof(found->trace));
 }

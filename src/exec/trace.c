@@ -15,7 +15,7 @@ struct hk_trace_record *hk__trace_record(struct hk__trace *trace, enum hk_trace_
 
 void hk__trace_post(struct hk__trace *trace)
 {
-	if (++trace->next == trace->room)
+	if (++trace->next == trace->capacity)
 		trace->next = 0;
 	/* Who reads the file may do so at any time, and reads what was counted. */
 	__atomic_store_n(&trace->head->count, ++trace->count, __ATOMIC_RELEASE);

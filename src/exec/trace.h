@@ -19,8 +19,8 @@ struct bound_lane;
 
 struct hk__trace {
 	struct hk_trace_head *head;
-	struct hk_trace_record *records; /* head->room of them */
-	uint32_t room;
+	struct hk_trace_record *records; /* head->capacity of them */
+	uint32_t capacity;
 	uint32_t next;			/* where the next one goes */
 	uint64_t count;
 };

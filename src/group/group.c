@@ -234,7 +234,7 @@ static struct hk__world_spec world_spec(const struct hk__charter *origin)
 					.silence_ns = env->silence_ns,
 					.encrypt = env->encrypt,
 					.trace = env->trace,
-					.trace_room = env->trace_room,
+					.trace_capacity = env->trace_capacity,
 					.record = &env->record,
 					.origin = origin,
 					.alloc = origin->boot.alloc };

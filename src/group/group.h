@@ -123,7 +123,7 @@ struct hk__world_spec {
 	uint64_t watch_ns, silence_ns;
 	bool encrypt;
 	const char *trace;		/* a folder; "": none */
-	uint32_t trace_room;
+	uint32_t trace_capacity;
 	const struct hk__charter *origin; /* copied */
 	const struct hk__record_env *record; /* NULL: none */
 	const struct hk_alloc *alloc;

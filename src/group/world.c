@@ -296,7 +296,7 @@ static enum hk_status world_open_nets(struct hk__world *world, const struct hk__
 	}
 	world_use(world, opts, world->mux ? world->mux : world->tcp ? world->tcp : world->shm);
 	if (status == HK_OK && opts->trace && opts->trace[0])
-		world->trace = hk__trace_open(world, opts->trace, opts->trace_room);
+		world->trace = hk__trace_open(world, opts->trace, opts->trace_capacity);
 	if (world->tcp) {
 		world->polls = true;
 		/* A look at sockets is a system call: it may as well give the core away. */

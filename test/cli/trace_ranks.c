@@ -124,7 +124,7 @@ static int skew(void)
 						.version = HK_TRACE_VERSION,
 						.head_bytes = sizeof(*head),
 						.record_bytes = sizeof(struct hk_trace_record),
-						.room = 2 * MESSAGES + 2,
+						.capacity = 2 * MESSAGES + 2,
 						.run = 1,
 						.rank = r,
 						.nranks = 2,

@@ -218,7 +218,7 @@ enum hk_status hk_group_shrink(struct hk_group *group, const struct hk_opts *opt
 struct lost {
 	const struct hk_group *group;
 	uint32_t *ranks;
-	uint32_t room;
+	uint32_t max;
 	uint32_t count;
 };
 
@@ -229,15 +229,15 @@ static void lost_job(void *ctx)
 	for (uint32_t r = 0; r < lost->group->n; r++) {
 		if (r == lost->group->rank || hk__health_of(lost->group, r) == HK__PEER_OK)
 			continue;
-		if (lost->count < lost->room)
+		if (lost->count < lost->max)
 			lost->ranks[lost->count] = r;
 		lost->count++;
 	}
 }
 
-uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32_t room)
+uint32_t hk_group_lost(const struct hk_group *group, uint32_t *ranks_out, uint32_t max)
 {
-	struct lost lost = { group, ranks_out, ranks_out ? room : 0, 0 };
+	struct lost lost = { group, ranks_out, ranks_out ? max : 0, 0 };
 
 	if (!hk__world_inherited(group->world))
 		hk__world_run(group->world, lost_job, &lost);

@@ -21,9 +21,9 @@
 
 /* ---- the file ---- */
 
-static size_t trace_bytes(uint32_t room)
+static size_t trace_bytes(uint32_t capacity)
 {
-	return sizeof(struct hk_trace_head) + (size_t)room * sizeof(struct hk_trace_record);
+	return sizeof(struct hk_trace_head) + (size_t)capacity * sizeof(struct hk_trace_record);
 }
 
 /* A process may be the same rank of several groups, one after the other. */
@@ -39,24 +39,25 @@ static int file_create(const struct hk__world *world, const char *dir, char path
 	return -1;
 }
 
-static int file_map(int fd, uint32_t room, void **at_out)
+static int file_map(int fd, uint32_t capacity, void **at_out)
 {
-	int error = posix_fallocate(fd, 0, (off_t)trace_bytes(room));
+	int error = posix_fallocate(fd, 0, (off_t)trace_bytes(capacity));
 
 	if (error)
 		return error;
-	*at_out = mmap(NULL, trace_bytes(room), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*at_out = mmap(NULL, trace_bytes(capacity), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return *at_out == MAP_FAILED ? errno : 0;
 }
 
-static int file_open(const struct hk__world *world, const char *dir, uint32_t room, void **at_out)
+static int file_open(const struct hk__world *world, const char *dir, uint32_t capacity,
+		     void **at_out)
 {
 	char path[TRACE_PATH_MAX];
 	int fd = file_create(world, dir, path);
 
 	if (fd < 0)
 		return errno;
-	int error = file_map(fd, room, at_out);
+	int error = file_map(fd, capacity, at_out);
 	close(fd);
 	if (error)
 		unlink(path);
@@ -92,7 +93,7 @@ static void clock_find(char *to, size_t size)
 	(void)snprintf(to, size, "%s %s", boot, space);
 }
 
-static void head_fill(struct hk_trace_head *head, const struct hk__world *world, uint32_t room)
+static void head_fill(struct hk_trace_head *head, const struct hk__world *world, uint32_t capacity)
 {
 	struct timespec wall;
 
@@ -100,7 +101,7 @@ static void head_fill(struct hk_trace_head *head, const struct hk__world *world,
 					.version = HK_TRACE_VERSION,
 					.head_bytes = sizeof(*head),
 					.record_bytes = sizeof(struct hk_trace_record),
-					.room = room,
+					.capacity = capacity,
 					.run = run_of(world),
 					.rank = world->rank,
 					.nranks = world->n,
@@ -113,11 +114,11 @@ static void head_fill(struct hk_trace_head *head, const struct hk__world *world,
 	clock_find(head->clock, sizeof(head->clock));
 }
 
-struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir, uint32_t room)
+struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir, uint32_t capacity)
 {
 	struct hk__trace *trace = hk__mem_zalloc(world->alloc, 1, sizeof(*trace));
 	void *at = NULL;
-	int error = trace ? file_open(world, dir, room, &at) : ENOMEM;
+	int error = trace ? file_open(world, dir, capacity, &at) : ENOMEM;
 
 	if (error || !at) {
 		hk__mem_free(world->alloc, trace, 1, sizeof(*trace));
@@ -125,10 +126,10 @@ struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir,
 			world->rank, dir, strerrordesc_np(error));
 		return NULL;
 	}
-	head_fill(at, world, room);
+	head_fill(at, world, capacity);
 	trace->head = at;
 	trace->records = (struct hk_trace_record *)(trace->head + 1);
-	trace->room = room;
+	trace->capacity = capacity;
 	return trace;
 }
 
@@ -136,7 +137,7 @@ void hk__trace_close(struct hk__trace *trace, const struct hk_alloc *alloc)
 {
 	if (!trace)
 		return;
-	munmap(trace->head, trace_bytes(trace->room));
+	munmap(trace->head, trace_bytes(trace->capacity));
 	hk__mem_free(alloc, trace, 1, sizeof(*trace));
 }
 

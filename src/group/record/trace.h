@@ -14,7 +14,7 @@ struct hk_request;
 struct hk__world;
 
 /* NULL where it cannot be, which is logged: the program goes on without. */
-struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir, uint32_t room);
+struct hk__trace *hk__trace_open(const struct hk__world *world, const char *dir, uint32_t capacity);
 void hk__trace_close(struct hk__trace *trace, const struct hk_alloc *alloc); /* accepts NULL */
 
 /* A collective of a group that has a trace, or a stage before it. */
