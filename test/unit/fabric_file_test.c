@@ -77,11 +77,21 @@ static void round_trip(const struct hk_fabric *fabric)
 TEST(names_read_back)
 {
 	static const char *const specs[] = {
-		"dgx-a100:30",	     "dgx-h100:1",	"dgx-h100:300,net=ethernet,routing=hash",
-		"dgx-h200:9",	     "dgx-b200:64",	"gb200-nvl72:3",
-		"slingshot-a100:70", "tcp-cluster:1",	"tcp-cluster:9,ranks=3,leaf=2,net=100GbE",
-		"switch:1",	     "switch:77,bw=3",	"torus:5x4x3",
-		"torus:7",	     "dragonfly:9x4x2", "here",
+		"dgx-a100:30",
+		"dgx-h100:1",
+		"dgx-h100:300,net=ethernet,routing=hash",
+		"dgx-h200:9",
+		"dgx-b200:64",
+		"gb200-nvl72:3",
+		"slingshot-a100:70",
+		"tcp-cluster:1",
+		"tcp-cluster:9,ranks=3,leaf=2,net=100GbE",
+		"switch:1",
+		"switch:77,bw=3",
+		"torus:5x4x3",
+		"torus:7",
+		"dragonfly:9x4x2",
+		"here",
 		"here:1",
 	};
 
