@@ -274,12 +274,12 @@ static void print_reason(const struct explain *explain)
 	}
 	double ratio = candidate_ns(b) / candidate_ns(a);
 	if (ratio < 0.9995) {
-		printf("\n%s takes %.2g %% longer than %s, and is taken: it needs no levels.\n",
-		       a->algo, 100 / ratio - 100, b->algo);
+		printf("\n%s takes %.2g %% longer than %s, and is chosen: it is flat.\n", a->algo,
+		       100 / ratio - 100, b->algo);
 		return;
 	}
 	if (ratio < 1.0005) {
-		printf("\n%s and %s are equal here; the first of the collective is taken.\n",
+		printf("\n%s and %s are equal here; the first of the collective is chosen.\n",
 		       a->algo, b->algo);
 		return;
 	}
@@ -291,17 +291,17 @@ static void print_reason(const struct explain *explain)
 		       a->steps, b->steps, a->sent, b->sent);
 	else if (fewer)
 		printf("It has %.0f messages in a row instead of %.0f%s.\n", a->steps, b->steps,
-		       a->sent > 1.001 * b->sent ? ", which is worth the bytes it sends more" : "");
+		       a->sent > 1.001 * b->sent ? ", which outweighs the additional bytes" : "");
 	else if (less)
 		printf("It sends %.3g of the size instead of %.3g%s.\n", a->sent, b->sent,
-		       a->steps > b->steps ? ", which is worth its longer row of messages" : "");
+		       a->steps > b->steps ? ", which outweighs the additional messages" : "");
 	else if (a->reduced < 0.999 * b->reduced)
 		printf("It reduces %.3g of the size instead of %.3g.\n", a->reduced, b->reduced);
 	else if (b->simulated)
-		printf("As many messages and bytes, on better ways: %s, not %s.\n",
+		printf("As many messages and bytes, over faster paths: %s, not %s.\n",
 		       a->result.bottleneck, b->result.bottleneck);
 	else
-		printf("As many messages and bytes, on better ways.\n");
+		printf("As many messages and bytes, over faster paths.\n");
 }
 
 static void print_regret(const struct explain *explain)
@@ -318,8 +318,8 @@ static void print_regret(const struct explain *explain)
 		       explain->candidates[best].algo,
 		       explain->cells[0].time_ns / explain->cells[best].time_ns);
 	if (explain->moved)
-		printf("Cores moved meanwhile: two were %.0f ns apart, but not for all of these "
-		       "times.\n",
+		printf("The cores moved during the measurement: two were %.0f ns apart, but not "
+		       "all the time.\n",
 		       explain->apart_ns);
 }
 

@@ -16,7 +16,7 @@ static const char top_help[] =
 	"Shows the ranks of this user on this host: operations and bytes a second, the\n"
 	"operation and step each is at, what it waits for and since when, and which rank\n"
 	"the others wait for in the end.\n"
-	"Exit status 0, or with --once and --json 1 if some job stands still.\n\n"
+	"Exit status 0, or with --once and --json 1 if a job is stuck.\n\n"
 	"      --once         sample once and exit; the default if output is no terminal\n"
 	"      --json         print JSON; once\n"
 	"      --prometheus   Prometheus text format; once\n"

@@ -277,7 +277,7 @@ void diagnose(const struct rank_seen *at, size_t count, struct diagnosis *diagno
 			if (looks[l](&diagnosis_out->crews[i], finding))
 				finding->crew = &diagnosis_out->crews[i];
 	if (!finding->kind && !diagnose_stopped(at, count, finding))
-		text_add(&finding->text, "no rank stands still");
+		text_add(&finding->text, "no rank is stuck");
 }
 
 void diagnosis_fini(struct diagnosis *diagnosis)

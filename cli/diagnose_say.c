@@ -356,11 +356,11 @@ static void say_end(struct text *text, const struct crew *crew, const struct bla
 		text_add_step(text, seat);
 		if (blame->end == CHAIN_SENT)
 			text_add(text,
-				 ", and waits for rank %u, which is further: for what it sent, "
-				 "or has to read",
+				 ", and waits for rank %u, which is ahead of it: for what that "
+				 "rank sent, or has yet to read",
 				 crew->seats[seat_waits_for(crew, blame->seat)].rank);
 		else if (!text_add_idle(text, seat, blame->since))
-			text_add(text, ", and waits for nobody");
+			text_add(text, ", and waits for no rank");
 	} else {
 		text_add(text, ": the others are in ");
 		text_add_operation(text, crew, blame->witness, blame->number);
@@ -422,7 +422,7 @@ bool diagnose_gone(const struct crew *crew, struct finding *finding)
 		finding_add_culprit(finding, rank);
 		text_add_who(text, crew, s);
 		text_add(text, " is %s: %s, seen by ",
-			 gone->how == HK_RECORD_DEAD ? "dead" : "out of reach", gone->why);
+			 gone->how == HK_RECORD_DEAD ? "dead" : "unreachable", gone->why);
 		if (gone->by == HK_NONE)
 			text_add(text, "hocket run");
 		else

@@ -107,7 +107,7 @@ enum chain_end {
 	CHAIN_MISSING,		/* there is no record of that rank */
 	CHAIN_GONE,		/* it is dead, or lost */
 	CHAIN_ABSENT,		/* it has not called the operation */
-	CHAIN_STILL,		/* it has, and waits for nobody */
+	CHAIN_STILL,		/* it has, and waits for no rank */
 	CHAIN_SENT,		/* it waits for what a rank has done that is further */
 	CHAIN_CIRCLE		/* it was on the way already */
 };

@@ -56,7 +56,7 @@ static void print_lanes(FILE *file, const struct hk_record *record,
 
 	if (row->called == row->done || now->number != row->done + 1)
 		return;
-	fprintf(file, ", \"in_flight_s\": %.6f, \"stands_s\": %.6f, \"lanes\": [",
+	fprintf(file, ", \"in_flight_s\": %.6f, \"no_progress_s\": %.6f, \"lanes\": [",
 		record_since(record, now->called_ns), record_since(record, now->progress_ns));
 	for (uint32_t i = 0; i < now->nlanes && i < HK_RECORD_LANES; i++) {
 		const struct hk_record_lane *lane = &now->lanes[i];

@@ -188,10 +188,10 @@ static const char *end_text(const struct crew *crew, uint32_t seat, enum chain_e
 	case CHAIN_CIRCLE:
 		return "in a circle";
 	case CHAIN_SENT:
-		return "which waits for one that is further";
+		return "which waits for one that is ahead";
 	default:
 		return seat_is_idle(&crew->seats[seat]) ? "which does not run"
-							: "which waits for nobody";
+							: "which waits for no rank";
 	}
 }
 

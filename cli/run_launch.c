@@ -111,7 +111,7 @@ const char *run_launch_consequence(const struct launch *launch)
 {
 	if (launch->running == 0 || launch->ending)
 		return "";
-	return launch->opts->keep_going ? "; the others go on" : "; ended the others";
+	return launch->opts->keep_going ? "; the others continue" : "; terminated the others";
 }
 
 /* ---- signals, input and clocks ---- */
@@ -214,7 +214,7 @@ static void launch_timeout(struct launch *launch)
 	if (launch->ending)
 		return;
 	if (launch->running > 0)
-		run_launch_say(launch, "the timeout of %.6g s is over; ended all ranks",
+		run_launch_say(launch, "the timeout of %.6g s expired; terminated all ranks",
 			       (double)launch->opts->timeout_ns / (double)CLI_NS);
 	launch->failed = true;
 	launch->status = STATUS_TIMEOUT;
@@ -311,7 +311,7 @@ static void launch_lose_output(struct launch *launch)
 	if (launch->ending)
 		return;
 	if (error != EPIPE)
-		run_launch_say(launch, "cannot write the output: %s; ended all ranks",
+		run_launch_say(launch, "cannot write the output: %s; terminated all ranks",
 			       strerror(error));
 	run_launch_fail(launch, error == EPIPE ? 128 + SIGPIPE : CLI_WRONG, SIGTERM);
 	launch_end(launch, SIGTERM);

@@ -43,7 +43,7 @@ struct launch {
 void run_launch_say(struct launch *launch, const char *fmt, ...) HK_PRINTF(2, 3);
 /* Something went wrong; the first time decides the exit status. */
 void run_launch_fail(struct launch *launch, int status, int signal);
-/* "; ended the others", or what else a failure leads to. */
+/* "; terminated the others", or what else a failure leads to. */
 const char *run_launch_consequence(const struct launch *launch);
 
 /* ---- hosts: run_links.c ---- */

@@ -20,7 +20,7 @@
 
 static void memory_end(void)
 {
-	cli_wrong("run", "out of memory; ended all ranks");
+	cli_wrong("run", "out of memory; terminated all ranks");
 	_exit(CLI_WRONG);
 }
 

@@ -55,7 +55,7 @@ static void print_slowest(const struct crew *crew)
 			best = next;
 	}
 	if (waiting > 1 && votes[best] * 2 > waiting)
-		printf("slowest: rank %u, which %u of %zu that wait wait for\n",
+		printf("slowest: rank %u; %u of %zu waiting ranks wait for it\n",
 		       crew->seats[best].rank, votes[best], waiting);
 	free(votes);
 }

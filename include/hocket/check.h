@@ -6,7 +6,7 @@
  * covers every interleaving, every size and every number of slices. The run
  * tracks the sum of inputs that each slot holds as an expression, and proves
  *   result    every output slot holds exactly what is promised
- *   progress  no lane waits for ever, given the slots the plan declares, up to
+ *   progress  no lane waits forever, given the slots the plan declares, up to
  *             what every transport offers (HK_SLOTS_MIN)
  *   race      no two unordered steps of a rank touch a slot one of them writes
  *   form      every step is meaningful and every message is received

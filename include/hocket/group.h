@@ -9,7 +9,7 @@
  * the groups split from it; with a progress thread, one thread per group.
  *
  * Calls block until they complete, unless the options ask for a request. When a
- * call fails, hk_group_why() explains it in one line. No call blocks for ever:
+ * call fails, hk_group_why() explains it in one line. No call blocks forever:
  * the deadline comes from the call's options, or else from the group. Requests:
  * request.h.
  */

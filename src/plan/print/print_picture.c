@@ -279,7 +279,7 @@ static void picture_draw_stuck(const struct hk__picture *picture, FILE *file)
 		if (lane->at == lane->nsteps || nstuck++ >= PICTURE_STUCK_MAX)
 			continue;
 		hk_plan_step(picture->plan, lane->port.rank, lane->port.lane, lane->at, &step);
-		fprintf(file, "%sstuck: rank %u lane %u waits for ever in step %u, %s",
+		fprintf(file, "%sstuck: rank %u lane %u waits forever in step %u, %s",
 			nstuck == 1 ? "\n" : "", lane->port.rank, lane->port.lane, lane->at,
 			hk_op_name(step.op));
 		if (hk__op_receives(step.op))
