@@ -176,24 +176,6 @@ static enum hk_status consent_alloc(struct hk__consent *consent)
 		       : HK_ENOMEM;
 }
 
-/* Of those that have ended, the last few are kept to answer others. */
-static void consents_trim(struct hk__world *world)
-{
-	struct hk__consent **link = &world->consents;
-	uint32_t kept = 0;
-
-	while (*link) {
-		struct hk__consent *consent = *link;
-
-		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
-			*link = consent->next;
-			consent_destroy(consent);
-		} else {
-			link = &consent->next;
-		}
-	}
-}
-
 enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 				 struct hk__consent **consent_out)
 {
@@ -202,8 +184,6 @@ enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 
 	if (!consent)
 		return HK_ENOMEM;
-	/* Here, and not where others are served: a program that never waits has these too. */
-	consents_trim(world);
 	consent->spec = *spec;
 	hk_assert(spec->late_ns < spec->timeout_ns);
 	consent->all_called = hk__now_ns() + spec->late_ns;
@@ -625,9 +605,29 @@ void hk__consent_give_up(struct hk__consent *consent, enum hk_status status)
 		consent->status = status;
 }
 
+/* Of those that have ended, the last few are kept to answer others. */
+static void consents_trim(struct hk__world *world)
+{
+	struct hk__consent **link = &world->consents;
+	uint32_t kept = 0;
+
+	while (*link) {
+		struct hk__consent *consent = *link;
+
+		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
+			*link = consent->next;
+			consent_destroy(consent);
+		} else {
+			link = &consent->next;
+		}
+	}
+}
+
 void hk__consent_release(struct hk__consent *consent)
 {
 	consent->held = false;
+	/* Here, and not where others are served: a program that never waits has these too. */
+	consents_trim(consent->spec.world);
 }
 
 struct hk__consent *hk__consent_next(const struct hk__consent *consent)
