@@ -59,7 +59,7 @@ enum hk_status hk__wait_longer(struct hk__wait *wait)
 }
 
 /* How many pieces between looks at the clock: a peer that trickles is late too. */
-#define WAIT_PIECES 256u
+#define WAIT_PIECES 16u
 
 enum hk_status hk__wait_piece(struct hk__wait *wait)
 {

@@ -251,7 +251,7 @@ static enum hk_status constants_take(struct hk_fabric *fabric, const struct hk_f
  * look for messages in turn, and give the core away. With 8 ranks on 2 cores all but few
  * collectives up to 256 KiB then choose what measured fastest, or nearly.
  */
-#define SWITCH_NS 700.0
+#define SWITCH_NS 1000.0
 
 void hk__fabric_crowd(struct hk_fabric *fabric, uint32_t crowd)
 {
