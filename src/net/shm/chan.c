@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chan.c - channels: their room in a segment, and who holds on to it. */
+/* chan.c - channels: their region in a segment, and who holds on to it. */
 #include "net/shm/segment.h"
 
 #include <sched.h>
@@ -44,34 +44,34 @@ static enum hk_status chan_create(struct shm *shm, const struct hk_chan_spec *sp
 }
 
 /* Whether nobody writes there any more. */
-static bool room_is_free(const struct shm *shm, const struct shm_room *room)
+static bool region_is_free(const struct shm *shm, const struct shm_region *region)
 {
 	const char *own = (const char *)shm->segments[shm->base.rank];
-	const struct shm_line *line = (const struct shm_line *)(const void *)(own + room->at);
+	const struct shm_line *line = (const struct shm_line *)(const void *)(own + region->at);
 
 	/* Pairs with the release in hk__shm_chan_close: the sender is done with it. */
 	return atomic_load_explicit(&line->state, memory_order_acquire) != CHAN_ATTACHED ||
-	       hk__shm_is_dead(shm, room->from);
+	       hk__shm_is_dead(shm, region->from);
 }
 
 /*
- * Room of that size which nobody uses any more, or new; 0: there is none. The lowest:
+ * A region of that size which nobody uses any more, or new; 0: there is none. The lowest:
  * pages that were touched are touched again, and others never are.
  */
-static uint64_t room_get(struct shm *shm, size_t bytes)
+static uint64_t region_get(struct shm *shm, size_t bytes)
 {
-	struct shm_room *rooms = shm->rooms.items;
-	size_t best = shm->rooms.count;
+	struct shm_region *regions = shm->regions.items;
+	size_t best = shm->regions.count;
 
-	for (size_t i = 0; i < shm->rooms.count; i++)
-		if (rooms[i].bytes == bytes &&
-		    (best == shm->rooms.count || rooms[i].at < rooms[best].at) &&
-		    room_is_free(shm, &rooms[i]))
+	for (size_t i = 0; i < shm->regions.count; i++)
+		if (regions[i].bytes == bytes &&
+		    (best == shm->regions.count || regions[i].at < regions[best].at) &&
+		    region_is_free(shm, &regions[i]))
 			best = i;
-	if (best < shm->rooms.count) {
-		uint64_t at = rooms[best].at;
+	if (best < shm->regions.count) {
+		uint64_t at = regions[best].at;
 
-		rooms[best] = rooms[--shm->rooms.count];
+		regions[best] = regions[--shm->regions.count];
 		return at;
 	}
 	uint64_t end = shm->spec.heap_at ? shm->spec.heap_at : shm->spec.bytes;
@@ -97,7 +97,7 @@ enum hk_status hk__shm_chan_recv(struct hk_net *net, const struct hk_chan_spec *
 	enum hk_status status = chan_create(shm, spec, false, &chan);
 	if (status != HK_OK)
 		return status;
-	uint64_t at = room_get(shm, chan_bytes(spec));
+	uint64_t at = region_get(shm, chan_bytes(spec));
 	if (!at) {
 		hk__mem_free(shm->alloc, chan, 1, sizeof(*chan));
 		return HK_ELIMIT;
@@ -139,8 +139,8 @@ static void chan_drop_bulk(const struct shm_chan *chan)
 		(void)madvise((void *)from, to - from, MADV_REMOVE);
 }
 
-/* The room is free again once the sender has let go of it too. */
-static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
+/* The region is free again once the sender has let go of it too. */
+static void chan_leave_region(struct shm *shm, struct shm_chan *chan)
 {
 	struct hk_chan_key *key = &chan->base.spec.key;
 	struct shm_place place;
@@ -152,9 +152,9 @@ static void chan_leave_room(struct shm *shm, struct shm_chan *chan)
 		hk__shm_entry_clear(entry);
 	atomic_compare_exchange_strong(&chan->line->state, &expected, CHAN_GONE);
 	chan_drop_bulk(chan);
-	struct shm_room *room = entry ? hk__array_push(&shm->rooms) : NULL;
-	if (room)
-		*room = (struct shm_room){ chan->at, chan_bytes(&chan->base.spec), key->peer };
+	struct shm_region *region = entry ? hk__array_push(&shm->regions) : NULL;
+	if (region)
+		*region = (struct shm_region){ chan->at, chan_bytes(&chan->base.spec), key->peer };
 }
 
 void hk__shm_chan_close(struct hk_chan *base)
@@ -164,9 +164,9 @@ void hk__shm_chan_close(struct hk_chan *base)
 
 	if (!chan->sends) {
 		hk__shm_unpeek(base);
-		chan_leave_room(shm, chan);
+		chan_leave_region(shm, chan);
 	} else if (chan->line)
-		/* Pairs with the acquire in room_get. */
+		/* Pairs with the acquire in region_get. */
 		atomic_store_explicit(&chan->line->state, CHAN_LEFT, memory_order_release);
 	hk__mem_free(shm->alloc, chan->bounce, base->spec.slot_bytes, 1);
 	hk__mem_free(shm->alloc, chan, 1, sizeof(struct shm_chan));
@@ -230,7 +230,7 @@ enum hk_status hk__shm_chan_look_up(struct shm_chan *chan)
 		chan->line = NULL; /* closed between two looks: another one may come */
 	if (!chan->line)
 		return HK_OK;
-	/* Closed, and its room used again: then it is another's. */
+	/* Closed, and its region used again: then it is another's. */
 	uint64_t at = place.at;
 	if (!hk__shm_entry_find(chan->peer, shm->base.rank, &spec->key, &place, NULL) ||
 	    place.at != at) {

@@ -41,7 +41,7 @@
  * runs a fence on every core that a rank runs on. Where the system lacks it,
  * both sides fence.
  *
- * A channel's room is used again once both its ends are closed; `state` says
+ * A channel's region is used again once both its ends are closed; `state` says
  * how far that is. That of a sender that died is free at once.
  *
  * The board: beside the segments, one piece of memory that every rank of the
@@ -103,7 +103,7 @@ enum {
 	ASLEEP_ON_DESCRIPTOR
 };
 
-/* Of a channel, for who may use its room again. */
+/* Of a channel, for who may use its region again. */
 enum {
 	CHAN_NEW,
 	CHAN_ATTACHED,
@@ -136,8 +136,8 @@ struct shm_lent {
 	uint64_t pid; /* 0: in the heap */
 };
 
-/* Room of channels that are closed. */
-struct shm_room {
+/* Regions of channels that are closed. */
+struct shm_region {
 	uint64_t at;
 	uint64_t bytes;
 	uint32_t from; /* rank of the sender */
@@ -195,7 +195,7 @@ struct shm {
 	const struct hk_alloc *alloc;
 	struct shm_header **segments; /* mapped so far; NULL: not yet */
 	uint64_t cursor;	      /* first byte of the own segment never used */
-	struct hk__array rooms;	      /* struct shm_room, free or soon */
+	struct hk__array regions;	      /* struct shm_region, free or soon */
 	bool barriers;		      /* others' barriers reach this process */
 	uint64_t pid;
 	uint64_t word;	/* random, for peers to try to read */
@@ -297,7 +297,7 @@ void hk__shm_entry_clear(struct shm_entry *entry);
 
 /* ---- chan.c ---- */
 
-/* Messages that have no room in a head begin at a page, if that is no waste. */
+/* Messages that do not fit in a head begin at a page, if that is no waste. */
 static inline size_t chan_align(uint32_t slot_bytes)
 {
 	return slot_bytes >= SHM_PAGE ? SHM_PAGE : SHM_LINE;

@@ -66,7 +66,7 @@ static void shm_close(struct hk_net *net)
 	struct shm *shm = shm_of(net);
 
 	hk__shm_board_leave(shm);
-	hk__array_fini(&shm->rooms);
+	hk__array_fini(&shm->regions);
 	hk__mem_free(shm->alloc, shm->segments, net->n, sizeof(struct shm_header *));
 	hk__mem_free(shm->alloc, shm, 1, sizeof(*shm));
 }
@@ -211,7 +211,7 @@ enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_
 			     .spec = *spec,
 			     .alloc = alloc,
 			     .cursor = (sizeof(struct shm_header) + 4095) / 4096 * 4096 };
-	hk__array_init(&shm->rooms, alloc, sizeof(struct shm_room));
+	hk__array_init(&shm->regions, alloc, sizeof(struct shm_region));
 	shm->segments = hk__mem_zalloc(alloc, spec->n, sizeof(struct shm_header *));
 	if (!shm->segments) {
 		hk__mem_free(alloc, shm, 1, sizeof(*shm));

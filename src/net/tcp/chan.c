@@ -176,30 +176,30 @@ static void self_close(struct tcp *tcp, struct tcp_chan *chan)
 
 /* ---- who sends ---- */
 
-static void way_bind(struct tcp_out_way *way, uint32_t id, struct tcp_chan *chan)
+static void end_bind(struct tcp_out_end *end, uint32_t id, struct tcp_chan *chan)
 {
 	const struct hk_chan_spec *spec = &chan->base.spec;
 
-	if (way->open.slots != spec->slots || way->open.slot_bytes != spec->slot_bytes) {
+	if (end->open.slots != spec->slots || end->open.slot_bytes != spec->slot_bytes) {
 		chan->status = HK_EIO;
 		return;
 	}
-	way->state = WAY_BOUND;
-	way->chan = chan;
+	end->state = END_BOUND;
+	end->chan = chan;
 	chan->id = id;
 }
 
-void hk__tcp_chan_offered(struct tcp_link *link, uint32_t id, struct tcp_out_way *way)
+void hk__tcp_chan_offered(struct tcp_link *link, uint32_t id, struct tcp_out_end *end)
 {
 	struct tcp_chan **at = &link->waiting;
 
-	while (*at && !key_equal(&way->open, &(*at)->base.spec.key))
+	while (*at && !key_equal(&end->open, &(*at)->base.spec.key))
 		at = &(*at)->next;
 	if (!*at)
 		return;
 	struct tcp_chan *chan = *at;
 	*at = chan->next;
-	way_bind(way, id, chan);
+	end_bind(end, id, chan);
 }
 
 enum hk_status hk__tcp_chan_send(struct hk_net *net, const struct hk_chan_spec *spec,
@@ -216,10 +216,10 @@ enum hk_status hk__tcp_chan_send(struct hk_net *net, const struct hk_chan_spec *
 		self_bind(tcp, chan);
 		return HK_OK;
 	}
-	struct tcp_out_way *ways = chan->link->out_ways.items;
-	for (uint32_t id = 0; id < chan->link->out_ways.count; id++) {
-		if (ways[id].state == WAY_OFFERED && key_equal(&ways[id].open, &spec->key)) {
-			way_bind(&ways[id], id, chan);
+	struct tcp_out_end *ends = chan->link->out_ends.items;
+	for (uint32_t id = 0; id < chan->link->out_ends.count; id++) {
+		if (ends[id].state == END_OFFERED && key_equal(&ends[id].open, &spec->key)) {
+			end_bind(&ends[id], id, chan);
 			return HK_OK;
 		}
 	}
@@ -228,7 +228,7 @@ enum hk_status hk__tcp_chan_send(struct hk_net *net, const struct hk_chan_spec *
 	return HK_OK;
 }
 
-/* Nothing is queued any more: the way is free, or left behind. */
+/* Nothing is queued any more: the end is free, or left behind. */
 static void sender_leave(struct tcp_chan *chan)
 {
 	struct tcp_link *link = chan->link;
@@ -236,13 +236,13 @@ static void sender_leave(struct tcp_chan *chan)
 
 	if (chan->id == HK_NONE)
 		return;
-	struct tcp_out_way *way = hk__array_at(&link->out_ways, chan->id);
-	if (way->closing) {
-		*way = (struct tcp_out_way){ 0 };
+	struct tcp_out_end *end = hk__array_at(&link->out_ends, chan->id);
+	if (end->closing) {
+		*end = (struct tcp_out_end){ 0 };
 		hk__tcp_link_say(link, &closed, NULL);
 	} else if (chan->closed) {
-		way->state = WAY_LEFT;
-		way->chan = NULL;
+		end->state = END_LEFT;
+		end->chan = NULL;
 	} else {
 		return;
 	}
@@ -294,22 +294,22 @@ static void sender_close(struct tcp_chan *chan)
 /* ---- who receives ---- */
 
 /* A free id; HK_NONE: the key is open already (*taken_out), or there is none. */
-static uint32_t way_find(struct tcp_link *link, const struct hk_chan_spec *spec, bool *taken_out)
+static uint32_t end_find(struct tcp_link *link, const struct hk_chan_spec *spec, bool *taken_out)
 {
-	const struct tcp_in_way *ways = link->in_ways.items;
+	const struct tcp_in_end *ends = link->in_ends.items;
 	uint32_t id = HK_NONE;
 
 	*taken_out = false;
-	for (uint32_t i = 0; i < link->in_ways.count; i++) {
-		if (ways[i].chan && spec_equal(&ways[i].chan->base.spec, spec)) {
+	for (uint32_t i = 0; i < link->in_ends.count; i++) {
+		if (ends[i].chan && spec_equal(&ends[i].chan->base.spec, spec)) {
 			*taken_out = true;
 			return HK_NONE;
 		}
-		if (!ways[i].chan && !ways[i].closing && id == HK_NONE)
+		if (!ends[i].chan && !ends[i].closing && id == HK_NONE)
 			id = i;
 	}
-	if (id == HK_NONE && link->in_ways.count < TCP_CHANS_MAX && hk__array_push(&link->in_ways))
-		id = (uint32_t)link->in_ways.count - 1;
+	if (id == HK_NONE && link->in_ends.count < TCP_CHANS_MAX && hk__array_push(&link->in_ends))
+		id = (uint32_t)link->in_ends.count - 1;
 	return id;
 }
 
@@ -330,14 +330,14 @@ enum hk_status hk__tcp_chan_recv(struct hk_net *net, const struct hk_chan_spec *
 		*chan_out = &chan->base;
 		return HK_OK;
 	}
-	chan->id = way_find(chan->link, spec, &taken);
+	chan->id = end_find(chan->link, spec, &taken);
 	if (chan->id == HK_NONE) {
-		bool full = chan->link->in_ways.count == TCP_CHANS_MAX;
+		bool full = chan->link->in_ends.count == TCP_CHANS_MAX;
 
 		hk__tcp_chan_free(chan);
 		return taken ? HK_EINVAL : full ? HK_ELIMIT : HK_ENOMEM;
 	}
-	((struct tcp_in_way *)chan->link->in_ways.items)[chan->id].chan = chan;
+	((struct tcp_in_end *)chan->link->in_ends.items)[chan->id].chan = chan;
 	hk__tcp_link_announce(chan->link, chan);
 	hk__tcp_link_write(chan->link);
 	*chan_out = &chan->base;
@@ -363,14 +363,14 @@ static void receiver_drop(struct tcp_chan *chan)
 static void receiver_close(struct tcp_chan *chan)
 {
 	struct tcp_link *link = chan->link;
-	struct tcp_in_way *way = hk__array_at(&link->in_ways, chan->id);
+	struct tcp_in_end *end = hk__array_at(&link->in_ends, chan->id);
 	struct wire_frame frame = { .type = WIRE_CLOSE, .id = chan->id };
 
 	hk__tcp_link_forget(chan);
 	receiver_drop(chan);
-	way->chan = NULL;
+	end->chan = NULL;
 	/* Where there is no connection nobody has heard of it. */
-	way->closing = link->state == LINK_UP;
+	end->closing = link->state == LINK_UP;
 	hk__tcp_link_say(link, &frame, NULL);
 	hk__tcp_link_write(link);
 	hk__tcp_chan_free(chan);

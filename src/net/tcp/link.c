@@ -38,8 +38,8 @@ enum hk_status hk__tcp_link_create(struct tcp *tcp, struct tcp_peer *peer, uint3
 	link->fd = -1;
 	link->ask = TCP_IN_BYTES;
 	snprintf(link->where, sizeof(link->where), "not connected");
-	hk__array_init(&link->in_ways, tcp->alloc, sizeof(struct tcp_in_way));
-	hk__array_init(&link->out_ways, tcp->alloc, sizeof(struct tcp_out_way));
+	hk__array_init(&link->in_ends, tcp->alloc, sizeof(struct tcp_in_end));
+	hk__array_init(&link->out_ends, tcp->alloc, sizeof(struct tcp_out_end));
 	*link_out = link;
 	return HK_OK;
 }
@@ -139,7 +139,7 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, struct hk__seal *seal, bool 
 	static const struct wire_frame up = { .type = WIRE_UP };
 	struct tcp *tcp = link->tcp;
 	struct tcp_link **slot = hk__array_push(&tcp->up);
-	const struct tcp_in_way *ways = link->in_ways.items;
+	const struct tcp_in_end *ends = link->in_ends.items;
 
 	links_remove(&tcp->awaited, link);
 	link->fd = fd;
@@ -155,9 +155,9 @@ void hk__tcp_link_up(struct tcp_link *link, int fd, struct hk__seal *seal, bool 
 	hk__tcp_link_say(link, &up, NULL);
 	if (seal && link->first)
 		link_fill(link); /* UP is a record of its own: who greets reads no more */
-	for (size_t i = 0; i < link->in_ways.count; i++)
-		if (ways[i].chan)
-			hk__tcp_link_announce(link, ways[i].chan);
+	for (size_t i = 0; i < link->in_ends.count; i++)
+		if (ends[i].chan)
+			hk__tcp_link_announce(link, ends[i].chan);
 	hk__tcp_peer_greet(link);
 	hk__tcp_link_write(link);
 }
@@ -200,7 +200,7 @@ static void link_close(struct tcp_link *link)
 
 void hk__tcp_link_reset(struct tcp_link *link)
 {
-	struct tcp_in_way *ways = link->in_ways.items;
+	struct tcp_in_end *ends = link->in_ends.items;
 
 	link_close(link);
 	link->state = LINK_WANTED;
@@ -209,8 +209,8 @@ void hk__tcp_link_reset(struct tcp_link *link)
 	link->deaf = false;
 	link->peer->told = link->told_before;
 	/* Nobody has heard of a channel that was opened and closed meanwhile. */
-	for (size_t i = 0; i < link->in_ways.count; i++)
-		ways[i].closing = false;
+	for (size_t i = 0; i < link->in_ends.count; i++)
+		ends[i].closing = false;
 	hk__tcp_greet_again(link, 0, "it hung up as soon as it was connected");
 }
 
@@ -294,8 +294,8 @@ void hk__tcp_link_destroy(struct tcp_link *link)
 	link_close(link);
 	link->state = LINK_BROKEN;
 	link_drop_out(link);
-	hk__array_fini(&link->in_ways);
-	hk__array_fini(&link->out_ways);
+	hk__array_fini(&link->in_ends);
+	hk__array_fini(&link->out_ends);
 	hk__mem_free(alloc, link, 1, sizeof(*link));
 }
 

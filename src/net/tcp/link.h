@@ -77,17 +77,17 @@ struct tcp_out {
 enum tcp_link_state { LINK_UNUSED, LINK_WANTED, LINK_UP, LINK_BROKEN };
 
 /* A receiving channel, by the id that it announced. */
-struct tcp_in_way {
+struct tcp_in_end {
 	struct tcp_chan *chan;
 	bool closing;		/* closed here; the sender has not said so yet */
 };
 
 /* A channel of the peer that this rank may send to, by its id. */
-struct tcp_out_way {
-	enum { WAY_NONE, WAY_OFFERED, WAY_BOUND, WAY_LEFT } state;
+struct tcp_out_end {
+	enum { END_NONE, END_OFFERED, END_BOUND, END_LEFT } state;
 	bool closing;		/* the receiver has closed; CLOSED is owed */
 	struct wire_open open;
-	struct tcp_chan *chan;	/* of WAY_BOUND */
+	struct tcp_chan *chan;	/* of END_BOUND */
 };
 
 /* The message that is being read. */
@@ -141,10 +141,10 @@ struct tcp_link {
 	uint32_t ask;		/* how much to read beyond a message */
 	uint64_t parked;	/* the round in which a large message was left unread */
 	struct tcp_landing in;
-	struct hk__array in_ways;	/* struct tcp_in_way */
+	struct hk__array in_ends;	/* struct tcp_in_end */
 	/* out */
 	struct tcp_out *first, *last;
-	struct hk__array out_ways;	/* struct tcp_out_way */
+	struct hk__array out_ends;	/* struct tcp_out_end */
 	struct tcp_chan *waiting;	/* senders that no OPEN was seen for */
 	struct tcp_chan *owing;		/* receivers with slots to give back */
 	bool due;		/* enough of them to say so */
@@ -372,8 +372,8 @@ struct tcp_buf *hk__tcp_buf_get(struct tcp *tcp, struct tcp_pool *pool);
 void hk__tcp_buf_put(struct tcp_pool *pool, struct tcp_buf *buf);
 /* Frees what nobody uses now. */
 void hk__tcp_pool_trim(struct tcp *tcp, struct tcp_pool *pool);
-/* An OPEN was seen; *way is new. */
-void hk__tcp_chan_offered(struct tcp_link *link, uint32_t id, struct tcp_out_way *way);
+/* An OPEN was seen; *end is new. */
+void hk__tcp_chan_offered(struct tcp_link *link, uint32_t id, struct tcp_out_end *end);
 /* One message less is waiting to be written. */
 void hk__tcp_chan_written(struct tcp_chan *chan, struct tcp_out *out);
 void hk__tcp_chan_free(struct tcp_chan *chan);

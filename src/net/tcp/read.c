@@ -65,11 +65,11 @@ static void landing_finish(struct tcp_link *link)
 /* A message begins; `here` bytes of it were read already. */
 static void landing_start(struct tcp_link *link, const struct wire_frame *frame, uint32_t here)
 {
-	const struct tcp_in_way *ways = link->in_ways.items;
-	struct tcp_chan *chan = frame->id < link->in_ways.count ? ways[frame->id].chan : NULL;
+	const struct tcp_in_end *ends = link->in_ends.items;
+	struct tcp_chan *chan = frame->id < link->in_ends.count ? ends[frame->id].chan : NULL;
 	struct tcp_landing in = { .active = true, .len = frame->len, .kind = frame->kind };
 
-	if (!chan && (frame->id >= link->in_ways.count || !ways[frame->id].closing)) {
+	if (!chan && (frame->id >= link->in_ends.count || !ends[frame->id].closing)) {
 		link_fault(link, "sent a message on a channel that does not exist");
 		return;
 	}
@@ -121,70 +121,70 @@ static uint32_t landing_copy(struct tcp_link *link, const unsigned char *from, s
 static void frame_open(struct tcp_link *link, const struct wire_frame *frame,
 		       const unsigned char *head)
 {
-	struct tcp_out_way *way = NULL;
+	struct tcp_out_end *end = NULL;
 
 	/* Ids are given out from below: the next one may be new, no other. */
-	if (frame->id < link->out_ways.count)
-		way = hk__array_at(&link->out_ways, frame->id);
-	else if (frame->id == link->out_ways.count && frame->id < TCP_CHANS_MAX) {
-		way = hk__array_push(&link->out_ways);
-		if (!way) {
+	if (frame->id < link->out_ends.count)
+		end = hk__array_at(&link->out_ends, frame->id);
+	else if (frame->id == link->out_ends.count && frame->id < TCP_CHANS_MAX) {
+		end = hk__array_push(&link->out_ends);
+		if (!end) {
 			hk__tcp_link_break(link, HK_ENOMEM, "no memory for a channel to it");
 			return;
 		}
 	}
-	if (!way || way->state != WAY_NONE) {
+	if (!end || end->state != END_NONE) {
 		link_fault(link, "opened an invalid channel");
 		return;
 	}
-	*way = (struct tcp_out_way){ .state = WAY_OFFERED, .open = wire_get_open(head) };
-	hk__tcp_chan_offered(link, frame->id, way);
+	*end = (struct tcp_out_end){ .state = END_OFFERED, .open = wire_get_open(head) };
+	hk__tcp_chan_offered(link, frame->id, end);
 }
 
 static void frame_credit(struct tcp_link *link, const struct wire_frame *frame)
 {
-	struct tcp_out_way *way =
-		frame->id < link->out_ways.count ? hk__array_at(&link->out_ways, frame->id) : NULL;
+	struct tcp_out_end *end =
+		frame->id < link->out_ends.count ? hk__array_at(&link->out_ends, frame->id) : NULL;
 
-	if (way && way->state == WAY_LEFT)
+	if (end && end->state == END_LEFT)
 		return; /* it does not know yet that nobody cares */
-	if (!way || way->state != WAY_BOUND || frame->len > way->chan->out - way->chan->queued) {
+	if (!end || end->state != END_BOUND || frame->len > end->chan->out - end->chan->queued) {
 		link_fault(link, "released messages that were never sent");
 		return;
 	}
-	way->chan->out -= frame->len;
+	end->chan->out -= frame->len;
 }
 
 static void frame_close(struct tcp_link *link, const struct wire_frame *frame)
 {
 	struct wire_frame closed = { .type = WIRE_CLOSED, .id = frame->id };
-	struct tcp_out_way *way =
-		frame->id < link->out_ways.count ? hk__array_at(&link->out_ways, frame->id) : NULL;
+	struct tcp_out_end *end =
+		frame->id < link->out_ends.count ? hk__array_at(&link->out_ends, frame->id) : NULL;
 
-	if (!way || way->state == WAY_NONE || way->closing) {
+	if (!end || end->state == END_NONE || end->closing) {
 		link_fault(link, "closed a channel that is not open");
 		return;
 	}
-	way->closing = true;
-	if (way->state == WAY_BOUND && way->chan->queued)
+	end->closing = true;
+	if (end->state == END_BOUND && end->chan->queued)
 		return; /* said when the last message is written */
-	if (way->state == WAY_BOUND)
-		way->chan->id = HK_NONE;
-	*way = (struct tcp_out_way){ 0 };
+	if (end->state == END_BOUND)
+		end->chan->id = HK_NONE;
+	*end = (struct tcp_out_end){ 0 };
 	hk__tcp_link_say(link, &closed, NULL);
 	hk__tcp_link_write(link);
 }
 
 static void frame_closed(struct tcp_link *link, const struct wire_frame *frame)
 {
-	struct tcp_in_way *way =
-		frame->id < link->in_ways.count ? hk__array_at(&link->in_ways, frame->id) : NULL;
+	struct tcp_in_end *end =
+		frame->id < link->in_ends.count ? hk__array_at(&link->in_ends, frame->id) : NULL;
 
-	if (!way || !way->closing) {
+	if (!end || !end->closing) {
 		link_fault(link, "is done with a channel that is open");
 		return;
 	}
-	way->closing = false;
+	end->closing = false;
 }
 
 static void frame_note(struct tcp_link *link, const struct wire_frame *frame,
