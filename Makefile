@@ -24,7 +24,7 @@ check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
 all: ## build/hocket, build/libhocket.so and build/libhocket.a (the default)
 	@scripts/setup build
 	@$(call configure,default)
-	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl
+	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl hocket_mpitrampoline
 
 test: ## builds everything and runs all tests
 	@scripts/setup test
@@ -190,6 +190,9 @@ test-gpu: ## collectives on device memory; needs a GPU and nvcc
 test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; needs PyTorch with CUDA
 	@scripts/test-torch
 
+test-jax: all ## unmodified JAX on the CPU, its collectives on Hocket; installs JAX by pip
+	@integrations/jax/run
+
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
@@ -240,6 +243,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-jax bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real
