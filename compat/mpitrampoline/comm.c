@@ -233,7 +233,7 @@ static int entry_split(struct hk__mpi_comm_entry *from, int color, int key,
 HK__MPI_API int MPIABI_Comm_split(hk__mpi_comm comm, int color, int key, hk__mpi_comm *comm_out)
 {
 	struct hk__mpi_comm_entry *from, *to;
-	int code;
+	int code = HK__MPI_SUCCESS;
 
 	*comm_out = HK__MPI_COMM_NULL;
 	hk__mpi_lock();
@@ -255,7 +255,7 @@ HK__MPI_API int MPIABI_Comm_split(hk__mpi_comm comm, int color, int key, hk__mpi
 HK__MPI_API int MPIABI_Comm_free(hk__mpi_comm *comm)
 {
 	struct hk__mpi_comm_entry *entry;
-	int code;
+	int code = HK__MPI_SUCCESS;
 
 	hk__mpi_lock();
 	entry = entry_find("MPI_Comm_free", *comm, &code);
