@@ -20,7 +20,8 @@ struct hk_env_info {
 				   "address" or "list" */
 	const char *usual;	/* the default; NULL: there is none, or it depends on the host */
 	const char *about;	/* a line about it */
-	const char *readers;	/* who reads it: "library, command, libnccl", or "program" */
+	const char *readers;	/* who reads it: "library, command, libnccl", "python" or
+				   "program" */
 	const char *text;	/* what it is set to, valid until that changes; NULL: not set */
 	uint64_t number;	/* of what is set, else of the default: a number, a size in bytes,
 				   a duration in ns, the place of a choice; 0: none, or wrong */

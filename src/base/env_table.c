@@ -88,6 +88,8 @@ const struct hk__env_row hk__env_rows[HK__ENV_COUNT] = {
 		.about = "1: ranks compare their calls before they perform them" },
 	[HK__ENV_PROGRESS] = { "HOCKET_PROGRESS", BOOL, .readers = "library",
 		.about = "1: a thread makes progress" },
+	[HK__ENV_LIBRARY] = { "HOCKET_LIBRARY", PATH(4095), .readers = "python",
+		.about = "the libhocket.so that the Python package loads, if it has none inside" },
 	[HK__ENV_SSH] = { "HOCKET_SSH", TEXT(1023), .usual = "ssh -o BatchMode=yes",
 		.readers = "command", .about = "the command, with options, that reaches other hosts" },
 };
