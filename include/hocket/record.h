@@ -31,7 +31,7 @@ extern "C" {
 
 #define HK_RECORD_NAME "hocket-recorder"
 #define HK_RECORD_MAGIC "HOCKREC"
-#define HK_RECORD_VERSION 2u
+#define HK_RECORD_VERSION 3u
 /* The low bits of a context are a logical clock; above is the world rank that named the group. */
 #define HK_CONTEXT_CLOCK_BITS 39u
 #define HK_RECORD_LANES 16u	/* recorded lanes of an operation */

@@ -7,12 +7,12 @@
 
 #define PLACE_BYTES 20u
 #define QUIET_BYTES 2u
-#define CARD_BYTES 12u
-#define ENTRY_BYTES (4u + PLACE_BYTES + QUIET_BYTES + CARD_BYTES)
+#define INFO_BYTES 12u
+#define ENTRY_BYTES (4u + PLACE_BYTES + QUIET_BYTES + INFO_BYTES)
 #define HEAD_BYTES (HK__RUN_BYTES + 4u)
 
 _Static_assert(HK__HELLO_BYTES ==
-		       4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + QUIET_BYTES + 8 + CARD_BYTES,
+		       4 + 4 + 4 + 8 + HK__HOST_BYTES + PLACE_BYTES + QUIET_BYTES + 8 + INFO_BYTES,
 	       "a hello fits");
 _Static_assert(HK__HELLO_BYTES <= HK__HELLO_MAX, "a claim takes a hello");
 

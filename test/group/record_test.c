@@ -384,9 +384,9 @@ TEST(what_is_no_record_is_refused)
 		{ "", HK_ESYNTAX, "line 1" },
 		{ "[]", HK_ESYNTAX, "\"format\"" },
 		{ "{\"format\": \"other\"}", HK_ESYNTAX, "not a record" },
-		{ "{\"format\": \"hocket-record\", \"version\": 3}", HK_EINVAL, "version" },
-		{ "{\"format\": \"hocket-record\", \"version\": 2}", HK_ESYNTAX, "groups" },
-		{ "{\"format\": \"hocket-record\", \"version\": 2, \"groups\": []}", HK_ESYNTAX,
+		{ "{\"format\": \"hocket-record\", \"version\": 2}", HK_EINVAL, "version" },
+		{ "{\"format\": \"hocket-record\", \"version\": 3}", HK_ESYNTAX, "groups" },
+		{ "{\"format\": \"hocket-record\", \"version\": 3, \"groups\": []}", HK_ESYNTAX,
 		  "\"run\"" },
 	};
 	struct hk_record *record = NULL;
@@ -454,7 +454,7 @@ static void folder_end(const char *path, unsigned expected)
 static struct hk_record *made_up(void)
 {
 	static const char text[] =
-		"{\"format\": \"hocket-record\", \"version\": 2, \"run\": \"abc\", \"rank\": 3, "
+		"{\"format\": \"hocket-record\", \"version\": 3, \"run\": \"abc\", \"rank\": 3, "
 		"\"size\": 8, \"host\": \"h\", \"pid\": 1, \"program\": \"p\", \"threads\": "
 		"false, \"net\": \"shm\", \"hosts\": \"\", \"made_unix_ns\": 0, \"made_ns\": 0, "
 		"\"read_ns\": 0, \"watch_ns\": 0, \"unrecorded_groups\": 0, \"ngone\": 0, "
