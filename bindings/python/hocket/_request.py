@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from ctypes import byref, c_int, c_uint32, c_void_p
 from typing import TYPE_CHECKING, Any, Generator, List, Optional, Sequence, Tuple
@@ -12,6 +11,7 @@ from . import _c
 from ._errors import InProgress, InvalidError, error
 
 if TYPE_CHECKING:
+    import asyncio
     from ._group import Group
 
 _INPROGRESS = _c.INPROGRESS
@@ -148,6 +148,7 @@ class Request:
         return fd.value
 
     def __await__(self) -> Generator[Any, None, Any]:
+        import asyncio  # pylint: disable=import-outside-toplevel
         if not self.test():
             if self._future is None:
                 self._future = asyncio.ensure_future(self._watch())
@@ -157,6 +158,7 @@ class Request:
 
     async def _watch(self) -> None:
         """Returns once the request is over, whatever its status."""
+        import asyncio  # pylint: disable=import-outside-toplevel
         loop = asyncio.get_running_loop()
         fd = self.fileno()
         ready = asyncio.Event()

@@ -20,8 +20,8 @@ _MESSAGES_MAX = 1_000_000
 class Row(Mapping[str, Any]):
     """One line of a prediction: a mapping, whose values are attributes too.
 
-    pandas.DataFrame(rows) has the keys as columns. Times are microseconds, bandwidths GB/s
-    as nccl-tests count them.
+    pandas.DataFrame(rows) has the keys as columns. They are those of `hocket sim --json`: size
+    in bytes, times in microseconds, bandwidths in GB/s as nccl-tests count them.
     """
 
     def __init__(self, values: Dict[str, Any]) -> None:
@@ -55,10 +55,10 @@ class Rows(List[Row]):
     """Rows of a prediction; pandas.DataFrame(rows) takes them as they are."""
 
     def __repr__(self) -> str:
-        names = [name for name in ("coll", "algo", "bytes", "time_us", "busbw", "bound_us",
+        names = [name for name in ("coll", "algo", "size", "time_us", "busbw", "bound_us",
                                    "bottleneck") if self and name in self[0]]
-        cells = [names] + [[f"{row[n]:.4g}" if isinstance(row[n], float) and n != "bytes"
-                            else f"{row[n]:.0f}" if n == "bytes" else str(row[n]) for n in names]
+        cells = [names] + [[f"{row[n]:.4g}" if isinstance(row[n], float) and n != "size"
+                            else f"{row[n]:.0f}" if n == "size" else str(row[n]) for n in names]
                            for row in self]
         widths = [max(len(line[k]) for line in cells) for k in range(len(names))]
         return "\n".join("  ".join(text.rjust(width) for text, width in zip(line, widths))
@@ -69,7 +69,7 @@ def _result(raw: _c.SimResult) -> Dict[str, Any]:
     return {"time_us": raw.time_ns / 1e3, "p95_us": raw.p95_ns / 1e3,
             "bound_us": raw.bound_ns / 1e3, "algbw": raw.algbw, "busbw": raw.busbw,
             "bottleneck": _c.text(raw.bottleneck), "busy": raw.busy, "messages": raw.messages,
-            "simulated": raw.simulated, "folded": bool(raw.folded), "smeared": bool(raw.smeared)}
+            "simulated": raw.simulated, "folded": bool(raw.folded), "averaged": bool(raw.smeared)}
 
 
 def _opts(given: Dict[str, Any]) -> _c.SimOpts:
@@ -88,7 +88,7 @@ def run(plan: Plan, fabric: Any, size: Any, **options: Any) -> Row:
     check(_c.lib.hk_sim_run(where._handle, byref(job), 1, byref(opts), byref(why), byref(raw)),
           why)
     return Row(dict({"coll": plan.coll, "algo": plan.algo, "fabric": where.name,
-                     "ranks": plan.ranks, "bytes": job.bytes}, **_result(raw)))
+                     "ranks": plan.ranks, "size": job.bytes}, **_result(raw)))
 
 
 def candidates(coll: str, fabric: Any, size: Any, *, ranks: Optional[int] = None,
@@ -110,7 +110,7 @@ def candidates(coll: str, fabric: Any, size: Any, *, ranks: Optional[int] = None
     rows = Rows()
     for raw in found[:count.value]:
         row: Dict[str, Any] = {"coll": coll_name(what.coll), "algo": _c.text(raw.algo),
-                               "fabric": where.name, "ranks": what.ranks, "bytes": what.bytes,
+                               "fabric": where.name, "ranks": what.ranks, "size": what.bytes,
                                "estimate_us": raw.estimate_ns / 1e3, "steps": raw.steps,
                                "sent": raw.sent, "reduced": raw.reduced}
         result = _result(raw.result)
@@ -169,7 +169,7 @@ def nccl(coll: str, *, fabric: Any, sizes: Any = "1M", ranks: Optional[int] = No
         check(_c.lib.hk_sim_nccl(where._handle, byref(call), byref(why), byref(raw)), why)
         rows.append(Row({"coll": coll_name(call.coll), "algo": _c.text(raw.algo),
                          "proto": _c.text(raw.proto), "channels": raw.channels,
-                         "fabric": where.name, "ranks": call.n, "bytes": call.bytes,
+                         "fabric": where.name, "ranks": call.n, "size": call.bytes,
                          "time_us": raw.time_ns / 1e3, "bound_us": raw.bound_ns / 1e3,
                          "nccl_us": raw.nccl_ns / 1e3, "algbw": raw.algbw, "busbw": raw.busbw,
                          "bottleneck": _c.text(raw.bottleneck)}))
