@@ -24,7 +24,7 @@ check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
 all: ## build/hocket, build/libhocket.so and build/libhocket.a (the default)
 	@scripts/setup build
 	@$(call configure,default)
-	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl hocket_mpitrampoline
+	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl hocket_mpitrampoline hocket_xla
 
 test: ## builds everything and runs all tests
 	@scripts/setup test
@@ -190,7 +190,7 @@ test-gpu: ## collectives on device memory; needs a GPU and nvcc
 test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; needs PyTorch with CUDA
 	@scripts/test-torch
 
-test-jax: all ## unmodified JAX on the CPU, its collectives on Hocket; installs JAX by pip
+test-jax: all ## JAX on the CPU, unmodified and with hocket.jax; installs JAX by pip
 	@integrations/jax/run
 
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
