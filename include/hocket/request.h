@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 struct hk_request;		/* opaque */
+struct hk_group;		/* group.h */
 
 /*
  * Waits for completion, at most timeout_ns (0: until the deadline of the call).
@@ -39,6 +40,13 @@ HK_API HK_NODISCARD enum hk_status hk_request_wait_all(struct hk_request *const 
 						       uint32_t n, uint64_t timeout_ns);
 /* Makes progress without blocking; HK_INPROGRESS, or the status of the operation. */
 HK_API HK_NODISCARD enum hk_status hk_request_test(struct hk_request *request);
+/*
+ * Ends waits for requests of a group early, those with a timeout_ns: they return
+ * HK_INPROGRESS, if nothing is over. If no thread waits, the next such wait ends. For a
+ * thread that shares a group with one that waits, and has something else to do with it.
+ * Thread-safe, until the group is freed. Accepts NULL.
+ */
+HK_API void hk_request_wake(struct hk_group *group);
 /*
  * A descriptor that becomes readable, for poll(2), once the request completes; the
  * request owns it. The first such call starts the group's progress thread.

@@ -335,6 +335,8 @@ struct hk_group {
 	uint64_t stuck_told;		/* when others were told; 0: not yet */
 	uint32_t stuck_suspect;		/* whom they were told of */
 
+	_Atomic bool woken;		/* a wait with a timeout ends (request.c) */
+
 	struct hk_trace_record traced;	/* the operation that a trace was last told of */
 	struct hk_record_group *row;	/* of the recorder; NULL: none */
 	const struct hk__recent *row_like; /* what its newest entry is like; NULL: not known */

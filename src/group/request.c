@@ -44,6 +44,44 @@ static enum hk_status request_status(struct hk_request *request)
 		request->transfer.sends ? "send to" : "recv from", request->peer, request->sig.tag);
 }
 
+/* ---- ending a wait early ---- */
+
+void hk_request_wake(struct hk_group *group)
+{
+	if (!group || hk__world_inherited(group->world))
+		return;
+	struct hk__world *world = group->world;
+	/* Pairs with group_woken: who sleeps, or is about to, sees it once it was kicked. */
+	atomic_store(&group->woken, true);
+	if (!world->threaded) {
+		hk__net_kick(world->net);
+		return;
+	}
+	pthread_mutex_lock(&world->lock);
+	pthread_cond_broadcast(&world->over);
+	pthread_mutex_unlock(&world->lock);
+}
+
+static bool group_woken(const struct hk_group *group)
+{
+	return atomic_load_explicit(&group->woken, memory_order_acquire);
+}
+
+/* One wake-up is for one wait. */
+static void group_heed(struct hk_group *group)
+{
+	if (group_woken(group))
+		atomic_store(&group->woken, false);
+}
+
+/* Of a request, alone. */
+static bool request_over_or_woken(const void *ctx)
+{
+	const struct hk_request *request = ctx;
+
+	return request->status != HK_INPROGRESS || group_woken(request->group);
+}
+
 /* timeout_ns 0: until the deadline of the call, and then it has failed. */
 enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns)
 {
@@ -54,10 +92,14 @@ enum hk_status hk__request_await(struct hk_request *request, uint64_t timeout_ns
 
 	hk__world_lock(world);
 	if (request->status == HK_INPROGRESS) {
-		waited = hk__world_await(world, &request->status, ends ? left : timeout_ns);
+		waited = timeout_ns ? hk__world_await_until(world, request_over_or_woken, request,
+							    ends ? left : timeout_ns)
+				    : hk__world_await(world, &request->status, left);
 		if (waited != HK_OK && waited != HK_ETIMEDOUT)
 			hk__request_fail(request, waited);
 	}
+	if (timeout_ns)
+		group_heed(request->group);
 	hk__world_unlock(world);
 	if (waited == HK_ETIMEDOUT && ends)
 		hk__world_run(world, time_out_job, request);
@@ -151,6 +193,8 @@ void hk_request_free(struct hk_request *request)
 struct many {
 	struct hk_request *const *requests; /* NULL entries are skipped */
 	uint32_t n;
+	bool wakes; /* the wait ends early where one of their groups is woken */
+	hk__over_fn *over;
 };
 
 static bool in_progress(const struct hk_request *request)
@@ -182,6 +226,28 @@ static bool many_all_over(const void *ctx)
 			return false;
 	}
 	return true;
+}
+
+/* Whether the wait ends: as it should, or early. */
+static bool many_over_or_woken(const void *ctx)
+{
+	const struct many *many = ctx;
+
+	if (many->over(many))
+		return true;
+	for (uint32_t i = 0; i < many->n && many->wakes; i++) {
+		if (many->requests[i] && group_woken(many->requests[i]->group))
+			return true;
+	}
+	return false;
+}
+
+static void many_heed(const struct many *many)
+{
+	for (uint32_t i = 0; i < many->n && many->wakes; i++) {
+		if (many->requests[i])
+			group_heed(many->requests[i]->group);
+	}
 }
 
 /* Nothing is waited for unless all of it can be. *world_out: NULL where there is none. */
@@ -241,10 +307,9 @@ static void many_fail(const struct many *many, enum hk_status status)
 
 /*
  * One wait over all of them, again after each deadline that is missed meanwhile: such a
- * request has failed then, and is over. Returns when over() says so, or after timeout_ns.
+ * request has failed then, and is over. Returns when it is over, or woken, or after timeout_ns.
  */
-static void many_await(struct hk__world *world, const struct many *many, hk__over_fn *over,
-		       uint64_t timeout_ns)
+static void many_await(struct hk__world *world, const struct many *many, uint64_t timeout_ns)
 {
 	uint64_t until = timeout_ns ? hk__deadline_ns(hk__now_ns(), timeout_ns) : UINT64_MAX;
 
@@ -256,12 +321,14 @@ static void many_await(struct hk__world *world, const struct many *many, hk__ove
 		struct hk_request *due = many_next_due(many, &left);
 		uint64_t due_at = hk__deadline_ns(now, left);
 		uint64_t next = due_at <= until ? due_at : until;
-		if (due && !over(many))
-			waited = hk__world_await_until(world, over, many,
+		if (due && !many_over_or_woken(many))
+			waited = hk__world_await_until(world, many_over_or_woken, many,
 						       next > now ? next - now : 0);
 		if (waited != HK_OK && waited != HK_ETIMEDOUT)
 			many_fail(many, waited);
-		bool done = over(many);
+		bool done = many_over_or_woken(many);
+		if (done || !due)
+			many_heed(many);
 		hk__world_unlock(world);
 		if (done || !due || (waited == HK_ETIMEDOUT && next != due_at))
 			return;
@@ -273,7 +340,9 @@ static void many_await(struct hk__world *world, const struct many *many, hk__ove
 enum hk_status hk_request_wait_any(struct hk_request *const *requests, uint32_t n,
 				   uint64_t timeout_ns, uint32_t *index_out)
 {
-	struct many many = { .requests = requests, .n = n };
+	struct many many = {
+		.requests = requests, .n = n, .wakes = timeout_ns != 0, .over = many_any_over
+	};
 	struct hk__world *world;
 
 	if (!index_out)
@@ -282,7 +351,7 @@ enum hk_status hk_request_wait_any(struct hk_request *const *requests, uint32_t 
 	enum hk_status status = many_check(&many, &world);
 	if (status != HK_OK || !world)
 		return status;
-	many_await(world, &many, many_any_over, timeout_ns);
+	many_await(world, &many, timeout_ns);
 	hk__world_lock(world);
 	*index_out = many_first_over(&many);
 	hk__world_unlock(world);
@@ -292,13 +361,15 @@ enum hk_status hk_request_wait_any(struct hk_request *const *requests, uint32_t 
 enum hk_status hk_request_wait_all(struct hk_request *const *requests, uint32_t n,
 				   uint64_t timeout_ns)
 {
-	struct many many = { .requests = requests, .n = n };
+	struct many many = {
+		.requests = requests, .n = n, .wakes = timeout_ns != 0, .over = many_all_over
+	};
 	struct hk__world *world;
 	enum hk_status status = many_check(&many, &world);
 
 	if (status != HK_OK || !world)
 		return status;
-	many_await(world, &many, many_all_over, timeout_ns);
+	many_await(world, &many, timeout_ns);
 	for (uint32_t i = 0; i < n; i++) {
 		enum hk_status one = requests[i] ? request_status(requests[i]) : HK_OK;
 

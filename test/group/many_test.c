@@ -5,6 +5,9 @@
 
 #include <hocket/hocket.h>
 
+#include <pthread.h>
+#include <time.h>
+
 #define SHORT_NS UINT64_C(80000000)
 #define MANY 6u
 
@@ -132,6 +135,63 @@ static void all_rank(struct world_seat *seat)
 TEST(all_are_waited_for)
 {
 	run_all(all_rank, 3);
+}
+
+/* ---- woken ---- */
+
+#define LONG_NS UINT64_C(60000000000) /* more than a test may take */
+
+static void *wake_later(void *ctx)
+{
+	const struct timespec soon = { 0, 20000000 };
+
+	nanosleep(&soon, NULL);
+	hk_request_wake(ctx);
+	return NULL;
+}
+
+static void woken_receive(struct world_seat *seat)
+{
+	struct hk_request *request;
+	struct hk_opts opts = HK_OPTS_INIT;
+	uint32_t got = 0, index;
+	pthread_t thread;
+
+	opts.request = &request;
+	CHECK_EQ(hk_recv(seat->group, &got, 1, HK_TYPE_UINT32, 1, &opts), HK_OK);
+	CHECK_EQ(pthread_create(&thread, NULL, wake_later, seat->group), 0);
+	CHECK_EQ(hk_request_wait(request, LONG_NS), HK_INPROGRESS);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, wake_later, seat->group), 0);
+	CHECK_EQ(hk_request_wait_any(&request, 1, LONG_NS, &index), HK_INPROGRESS);
+	CHECK_EQ(index, HK_NONE);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	/* Before the wait, and once only. */
+	hk_request_wake(seat->group);
+	CHECK_EQ(hk_request_wait_all(&request, 1, LONG_NS), HK_INPROGRESS);
+	hk_request_wake(NULL);
+	hk_request_wake(seat->group);
+	world_meet(seat); /* it is sent; the wait until the deadline does not end early */
+	CHECK_EQ(hk_request_wait(request, 0), HK_OK);
+	CHECK_EQ(got, 9);
+	hk_request_free(request);
+}
+
+static void woken_rank(struct world_seat *seat)
+{
+	uint32_t value = 9;
+
+	if (seat->rank == 0) {
+		woken_receive(seat);
+		return;
+	}
+	world_meet(seat);
+	CHECK_EQ(hk_send(seat->group, &value, 1, HK_TYPE_UINT32, 0, NULL), HK_OK);
+}
+
+TEST(a_wait_is_ended_by_another_thread)
+{
+	run_all(woken_rank, 2);
 }
 
 /* ---- deadlines ---- */
