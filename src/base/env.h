@@ -42,6 +42,7 @@ enum hk__env_id {
 	HK__ENV_CHECK,
 	HK__ENV_PROGRESS,
 	HK__ENV_LIBRARY,
+	HK__ENV_CACHE,
 	HK__ENV_SSH,
 	HK__ENV_COUNT
 };

@@ -90,6 +90,8 @@ const struct hk__env_row hk__env_rows[HK__ENV_COUNT] = {
 		.about = "1: a thread makes progress" },
 	[HK__ENV_LIBRARY] = { "HOCKET_LIBRARY", PATH(4095), .readers = "python",
 		.about = "the libhocket.so that the Python package loads, if it has none inside" },
+	[HK__ENV_CACHE] = { "HOCKET_CACHE", PATH(4095), .readers = "python",
+		.about = "the directory of what hocket.torch builds; without it, ~/.cache/hocket" },
 	[HK__ENV_SSH] = { "HOCKET_SSH", TEXT(1023), .usual = "ssh -o BatchMode=yes",
 		.readers = "command", .about = "the command, with options, that reaches other hosts" },
 };

@@ -373,6 +373,7 @@ SIGNATURES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
 
     "hk_request_wait": (c_int, (_handle, c_uint64)),
     "hk_request_wait_any": (c_int, (c_void_p, c_uint32, c_uint64, _out)),
+    "hk_request_wake": (None, (_handle,)),
     "hk_request_wait_all": (c_int, (c_void_p, c_uint32, c_uint64)),
     "hk_request_test": (c_int, (_handle,)),
     "hk_request_fd": (c_int, (_handle, _out)),

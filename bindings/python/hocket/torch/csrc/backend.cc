@@ -1,0 +1,957 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * backend.cc - torch.distributed's backend "hocket": a c10d::Backend on Hocket's interface.
+ * Each group of torch's is a group of Hocket's of its own. The one file that the C++ compiler
+ * sees: hocket.torch builds it against the torch that is there, on first use.
+ *
+ *	types.h		types and operations
+ *	meet.h		how ranks find each other
+ *	engine.h	who moves operations on
+ *	peer.h		sends and receives
+ *	launch.h	from a call with tensors to calls with memory
+ */
+#include "engine.h"
+#include "launch.h"
+#include "meet.h"
+#include "peer.h"
+#include "types.h"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/utils/pybind.h>
+
+#include <pybind11/chrono.h>
+
+#include <atomic>
+
+namespace hocket {
+
+using c10d::OpType;
+using Tensors = std::vector<at::Tensor>;
+using Result = c10::intrusive_ptr<c10d::Work>;
+
+struct BackendOptions : c10d::Backend::Options {
+	explicit BackendOptions(std::chrono::milliseconds timeout)
+		: Options("hocket", timeout)
+	{
+	}
+	/* As struct hk_group_opts has them; "", false: from the environment. */
+	std::string net, iface, fabric, gpu;
+	bool check = false, encrypt = false;
+};
+
+/* Several operations as one. */
+class ManyWork : public c10d::Work
+{
+public:
+	ManyWork(int rank, std::vector<Result> works)
+		: Work(rank, OpType::COALESCED), works_(std::move(works))
+	{
+	}
+	bool isCompleted() override
+	{
+		for (const Result &work : works_) {
+			if (!work->isCompleted())
+				return false;
+		}
+		return true;
+	}
+	bool isSuccess() const override
+	{
+		for (const Result &work : works_) {
+			if (!work->isSuccess())
+				return false;
+		}
+		return true;
+	}
+	std::exception_ptr exception() const override
+	{
+		for (const Result &work : works_) {
+			if (work->exception())
+				return work->exception();
+		}
+		return nullptr;
+	}
+	bool wait(std::chrono::milliseconds timeout = kNoTimeout) override
+	{
+		for (const Result &work : works_)
+			work->wait(timeout);
+		return true;
+	}
+	void synchronize() override
+	{
+		for (const Result &work : works_)
+			work->synchronize();
+	}
+	Tensors result() override
+	{
+		Tensors all;
+
+		for (const Result &work : works_) {
+			for (const at::Tensor &tensor : work->result())
+				all.push_back(tensor);
+		}
+		return all;
+	}
+	c10::intrusive_ptr<c10::ivalue::Future> getFuture() override
+	{
+		c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
+			c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
+
+		for (const Result &work : works_)
+			futures.push_back(work->getFuture());
+		return c10::collectAll(futures);
+	}
+
+private:
+	std::vector<Result> works_;
+};
+
+class HocketBackend : public c10d::Backend
+{
+public:
+	HocketBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+		      const c10::intrusive_ptr<BackendOptions> &options)
+		: Backend(rank, size), store_(store), options_(options)
+	{
+		seat_.rank = rank;
+		seat_.timeout_ns = seat_.usual_ns = timeout_ns(options->timeout);
+		seat_.stream = [this](c10::Device device) { return stream_of(device); };
+		open();
+		init();
+	}
+
+	~HocketBackend() override
+	{
+		if (seat_.engine)
+			Engine::close(seat_.engine);
+	}
+
+	const std::string getBackendName() const override
+	{
+		return "hocket";
+	}
+	c10::intrusive_ptr<Options> getBackendOptions() override
+	{
+		return options_;
+	}
+
+	/* ---- collectives ---- */
+
+	Result allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) override
+	{
+		const at::Tensor &tensor = one("all_reduce", tensors);
+
+		if (tensor.is_sparse())
+			return allreduce_sparse(tensors, opts);
+		Launch launch(next(), OpType::ALLREDUCE, "hocket:all_reduce", tensors, tensors,
+			      when_of(opts));
+		add_allreduce(launch, tensor, opts.reduceOp);
+		return done(launch.go());
+	}
+
+	Result allreduce_coalesced(Tensors &tensors,
+				   const c10d::AllreduceCoalescedOptions &opts) override
+	{
+		Launch launch(next(), OpType::ALLREDUCE_COALESCED, "hocket:all_reduce", tensors,
+			      tensors, when_of(opts));
+
+		for (const at::Tensor &tensor : tensors)
+			add_allreduce(launch, tensor, opts.reduceOp);
+		return done(launch.go());
+	}
+
+	Result broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) override
+	{
+		const at::Tensor &tensor = one("broadcast", tensors);
+		uint32_t root = rank_of("broadcast", opts.rootRank);
+		Launch launch(next(), OpType::BROADCAST, "hocket:broadcast", tensors, tensors,
+			      when_of(opts));
+		Elements elements = elements_moved(tensor);
+		at::Tensor memory = launch.inout(tensor);
+		void *at = launch.at(memory);
+		uint64_t count = memory.numel() * elements.each;
+
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_broadcast(group, at, at, count, elements.type, root, o);
+		});
+		return done(launch.go());
+	}
+
+	Result reduce(Tensors &tensors, const c10d::ReduceOptions &opts) override
+	{
+		const at::Tensor &tensor = one("reduce", tensors);
+		uint32_t root = rank_of("reduce", opts.rootRank);
+		Launch launch(next(), OpType::REDUCE, "hocket:reduce", tensors, tensors,
+			      when_of(opts));
+		Elements elements = elements_reduced("reduce", tensor);
+		Reduction reduction("reduce", opts.reduceOp, tensor);
+		bool is_root = root == static_cast<uint32_t>(rank_);
+		at::Tensor memory = is_root ? launch.inout(tensor) : launch.in(tensor);
+		void *at = launch.at(memory);
+		uint64_t count = memory.numel() * elements.each;
+
+		launch.reduces(reduction);
+		launch.call([=, op = reduction.op](struct hk_group *group, const struct hk_opts *o) {
+			return hk_reduce(group, at, is_root ? at : nullptr, count, elements.type,
+					 op, root, o);
+		});
+		return done(launch.go());
+	}
+
+	Result allgather(std::vector<Tensors> &outputs, Tensors &inputs,
+			 const c10d::AllgatherOptions &opts) override
+	{
+		const at::Tensor &input = one("all_gather", inputs);
+		const Tensors &list = blocks("all_gather", one_list("all_gather", outputs), input);
+		Launch launch(next(), OpType::ALLGATHER, "hocket:all_gather", inputs, list,
+			      when_of(opts));
+		Elements elements = elements_moved(input);
+		at::Tensor memory = launch.parted(list);
+		void *in = launch.at(launch.in(input)), *out = launch.at(memory);
+
+		check_own("all_gather", list, input);
+		if (!equal(list)) {
+			const uint64_t *counts = launch.counts(counts_of(list, elements));
+			launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+				return hk_allgatherv(group, in, out, counts, elements.type, o);
+			});
+			return done(launch.go());
+		}
+		uint64_t count = input.numel() * elements.each;
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_allgather(group, in, out, count, elements.type, o);
+		});
+		return done(launch.go());
+	}
+
+	Result allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+				   const c10d::AllgatherOptions &opts) override
+	{
+		std::vector<Result> works;
+
+		TORCH_CHECK_VALUE(outputs.size() == inputs.size() || outputs.size() ==
+							static_cast<size_t>(size_),
+				  "hocket: all_gather_coalesced: ", outputs.size(), " lists for ",
+				  inputs.size(), " tensors");
+		/* Lists by rank, as torch has them here: list r has the tensors of rank r. */
+		for (size_t i = 0; i < inputs.size(); i++) {
+			std::vector<Tensors> out(1);
+			Tensors in{ inputs[i] };
+
+			for (const Tensors &of_rank : outputs)
+				out[0].push_back(of_rank.at(i));
+			works.push_back(allgather(out, in, opts));
+		}
+		return c10::make_intrusive<ManyWork>(rank_, std::move(works));
+	}
+
+	Result _allgather_base(at::Tensor &output, at::Tensor &input,
+			       const c10d::AllgatherOptions &opts) override
+	{
+		Tensors ins{ input }, outs{ output };
+		Launch launch(next(), OpType::_ALLGATHER_BASE, "hocket:_all_gather_base", ins, outs,
+			      when_of(opts));
+
+		add_allgather(launch, output, input);
+		return done(launch.go());
+	}
+
+	Result allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+					       const c10d::AllgatherOptions &opts) override
+	{
+		Launch launch(next(), OpType::COALESCED, "hocket:all_gather_into_tensor", inputs,
+			      outputs, when_of(opts));
+
+		check_pairs("all_gather_into_tensor_coalesced", outputs, inputs);
+		for (size_t i = 0; i < inputs.size(); i++)
+			add_allgather(launch, outputs[i], inputs[i]);
+		return done(launch.go());
+	}
+
+	Result gather(std::vector<Tensors> &outputs, Tensors &inputs,
+		      const c10d::GatherOptions &opts) override
+	{
+		const at::Tensor &input = one("gather", inputs);
+		uint32_t root = rank_of("gather", opts.rootRank);
+		bool is_root = root == static_cast<uint32_t>(rank_);
+		Tensors list;
+
+		if (is_root)
+			list = blocks("gather", one_list("gather", outputs), input);
+		else
+			TORCH_CHECK_VALUE(outputs.empty() || outputs[0].empty(),
+					  "hocket: gather: rank ", rank_,
+					  " is not the root, but has a list for the result");
+		for (const at::Tensor &tensor : list)
+			TORCH_CHECK_VALUE(tensor.numel() == input.numel(), "hocket: gather: the list ",
+					  "has a tensor of ", tensor.numel(), " elements, ",
+					  input.numel(), " are gathered from each rank");
+		Launch launch(next(), OpType::GATHER, "hocket:gather", inputs, list, when_of(opts));
+		Elements elements = elements_moved(input);
+		void *out = is_root ? launch.at(launch.parted(list)) : nullptr;
+		void *in = launch.at(launch.in(input));
+		uint64_t count = input.numel() * elements.each;
+
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_gather(group, in, out, count, elements.type, root, o);
+		});
+		return done(launch.go());
+	}
+
+	Result scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+		       const c10d::ScatterOptions &opts) override
+	{
+		const at::Tensor &output = one("scatter", outputs);
+		uint32_t root = rank_of("scatter", opts.rootRank);
+		bool is_root = root == static_cast<uint32_t>(rank_);
+		Tensors list;
+
+		if (is_root)
+			list = blocks("scatter", one_list("scatter", inputs), output);
+		else
+			TORCH_CHECK_VALUE(inputs.empty() || inputs[0].empty(),
+					  "hocket: scatter: rank ", rank_,
+					  " is not the root, but has a list to scatter");
+		for (const at::Tensor &tensor : list)
+			TORCH_CHECK_VALUE(tensor.numel() == output.numel(), "hocket: scatter: the ",
+					  "list has a tensor of ", tensor.numel(), " elements, ",
+					  output.numel(), " go to each rank");
+		Launch launch(next(), OpType::SCATTER, "hocket:scatter", list, outputs,
+			      when_of(opts));
+		Elements elements = elements_moved(output);
+		void *in = is_root ? launch.at(launch.joined(list)) : nullptr;
+		void *out = launch.at(launch.out(output));
+		uint64_t count = output.numel() * elements.each;
+
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_scatter(group, in, out, count, elements.type, root, o);
+		});
+		return done(launch.go());
+	}
+
+	Result reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+			      const c10d::ReduceScatterOptions &opts) override
+	{
+		const at::Tensor &output = one("reduce_scatter", outputs);
+		const Tensors &list =
+			blocks("reduce_scatter", one_list("reduce_scatter", inputs), output);
+		Launch launch(next(), OpType::REDUCE_SCATTER, "hocket:reduce_scatter", list, outputs,
+			      when_of(opts));
+		Elements elements = elements_reduced("reduce_scatter", output);
+		Reduction reduction("reduce_scatter", opts.reduceOp, output);
+		enum hk_redop op = reduction.op;
+		void *in = launch.at(launch.joined(list)), *out = launch.at(launch.out(output));
+
+		check_own("reduce_scatter", list, output);
+		launch.reduces(reduction);
+		if (!equal(list)) {
+			const uint64_t *counts = launch.counts(counts_of(list, elements));
+			launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+				return hk_reducescatterv(group, in, out, counts, elements.type, op,
+							 o);
+			});
+			return done(launch.go());
+		}
+		uint64_t count = output.numel() * elements.each;
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_reducescatter(group, in, out, count, elements.type, op, o);
+		});
+		return done(launch.go());
+	}
+
+	Result _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+				    const c10d::ReduceScatterOptions &opts) override
+	{
+		Tensors ins{ input }, outs{ output };
+		Launch launch(next(), OpType::_REDUCE_SCATTER_BASE, "hocket:_reduce_scatter_base",
+			      ins, outs, when_of(opts));
+
+		add_reduce_scatter(launch, output, input, opts.reduceOp);
+		return done(launch.go());
+	}
+
+	Result reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+					       const c10d::ReduceScatterOptions &opts) override
+	{
+		Launch launch(next(), OpType::COALESCED, "hocket:reduce_scatter_tensor", inputs,
+			      outputs, when_of(opts));
+
+		check_pairs("reduce_scatter_tensor_coalesced", outputs, inputs);
+		for (size_t i = 0; i < inputs.size(); i++)
+			add_reduce_scatter(launch, outputs[i], inputs[i], opts.reduceOp);
+		return done(launch.go());
+	}
+
+	Result alltoall_base(at::Tensor &output, at::Tensor &input, std::vector<int64_t> &out_splits,
+			     std::vector<int64_t> &in_splits,
+			     const c10d::AllToAllOptions &opts) override
+	{
+		Tensors ins{ input }, outs{ output };
+		Launch launch(next(), OpType::ALLTOALL_BASE, "hocket:all_to_all", ins, outs,
+			      when_of(opts));
+		Elements elements = elements_moved(input);
+
+		check_type("all_to_all", output, input);
+		void *in = launch.at(launch.in(input)), *out = launch.at(launch.out(output));
+		if (in_splits.empty() && out_splits.empty()) {
+			TORCH_CHECK_VALUE(input.numel() == output.numel() &&
+						  input.numel() % size_ == 0,
+					  "hocket: all_to_all: ", input.numel(), " elements in and ",
+					  output.numel(), " out are not ", size_, " equal blocks");
+			uint64_t count = input.numel() / size_ * elements.each;
+			launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+				return hk_alltoall(group, in, out, count, elements.type, o);
+			});
+			return done(launch.go());
+		}
+		const uint64_t *to = launch.counts(splits(input, in_splits, elements));
+		const uint64_t *from = launch.counts(splits(output, out_splits, elements));
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_alltoallv(group, in, to, out, from, elements.type, o);
+		});
+		return done(launch.go());
+	}
+
+	Result alltoall(Tensors &outputs, Tensors &inputs, const c10d::AllToAllOptions &opts) override
+	{
+		TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(size_) &&
+					  inputs.size() == static_cast<size_t>(size_),
+				  "hocket: all_to_all: lists of ", inputs.size(), " and ",
+				  outputs.size(), " tensors among ", size_, " ranks");
+		Launch launch(next(), OpType::ALLTOALL, "hocket:all_to_all", inputs, outputs,
+			      when_of(opts));
+		Elements elements = elements_moved(inputs[0]);
+
+		for (const at::Tensor &tensor : inputs)
+			check_type("all_to_all", tensor, inputs[0]);
+		for (const at::Tensor &tensor : outputs)
+			check_type("all_to_all", tensor, inputs[0]);
+		void *in = launch.at(launch.joined(inputs)), *out = launch.at(launch.parted(outputs));
+		const uint64_t *to = launch.counts(counts_of(inputs, elements));
+		const uint64_t *from = launch.counts(counts_of(outputs, elements));
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_alltoallv(group, in, to, out, from, elements.type, o);
+		});
+		return done(launch.go());
+	}
+
+	Result barrier(const c10d::BarrierOptions &opts) override
+	{
+		Launch launch(next(), OpType::BARRIER, "hocket:barrier", {}, {}, when_of(opts));
+
+		launch.call([](struct hk_group *group, const struct hk_opts *o) {
+			return hk_barrier(group, o);
+		});
+		return done(launch.go());
+	}
+
+	/* By the store: rank 0 learns who does not come, and the group does not fail of it. */
+	void monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks) override
+	{
+		auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
+		std::string key = "hocket/monitored/" + std::to_string(monitored_++) + "/";
+
+		store_->set(key + std::to_string(rank_), bytes_of("here"));
+		if (rank_ == 0)
+			monitored_lead(key, timeout, wait_all_ranks);
+		else
+			monitored_follow(key, timeout);
+	}
+
+	/* ---- point to point ---- */
+
+	Result send(Tensors &tensors, int peer, int tag) override
+	{
+		const at::Tensor &tensor = one("send", tensors);
+		uint32_t to = rank_of("send", peer);
+
+		if (!tensor.is_cpu())
+			return transfer_stream("hocket:send", OpType::SEND, tensors, to, tag);
+		at::Tensor memory = tensor.contiguous();
+		auto work = peer_work(OpType::SEND, "hocket:send", tensors, memory, tag);
+		seat_.engine->submit(work, [&](struct hk_group *) { work->send(to); });
+		return done(work);
+	}
+
+	Result recv(Tensors &tensors, int peer, int tag) override
+	{
+		const at::Tensor &tensor = one("recv", tensors);
+		uint32_t from = rank_of("recv", peer);
+
+		if (!tensor.is_cpu())
+			return transfer_stream("hocket:recv", OpType::RECV, tensors, from, tag);
+		at::Tensor memory = room_for(tensor);
+		auto work = peer_work(OpType::RECV, "hocket:recv", tensors, memory, tag);
+		seat_.engine->submit(work, [&](struct hk_group *) { work->receive(from); });
+		return done(work);
+	}
+
+	Result recvAnysource(Tensors &tensors, int tag) override
+	{
+		const at::Tensor &tensor = one("recv", tensors);
+
+		TORCH_CHECK_VALUE(tensor.is_cpu(), "hocket: recv from any rank: only into memory of ",
+				  "the host; name the rank, or receive into a CPU tensor");
+		at::Tensor memory = room_for(tensor);
+		auto work = peer_work(OpType::RECVANYSOURCE, "hocket:recvAnySource", tensors, memory,
+				      tag);
+		seat_.engine->submit(work, [&](struct hk_group *) { work->receive_any(); });
+		return done(work);
+	}
+
+	/* ---- several as one ---- */
+
+	bool supportsCoalescing() const override
+	{
+		return true;
+	}
+	void startCoalescing() override
+	{
+		TORCH_CHECK(!coalescing_, "hocket: operations are coalesced already");
+		coalescing_ = true;
+		coalesced_.clear();
+	}
+	Result endCoalescing() override
+	{
+		coalescing_ = false;
+		if (batching_) {
+			batching_ = false;
+			seat_.engine->with_group([this](struct hk_group *group) {
+				if (hk_batch_end(group) != HK_OK)
+					C10_THROW_ERROR(DistBackendError, seat_.engine->why());
+			});
+			for (auto &end : ends_)
+				end();
+			ends_.clear();
+		}
+		return c10::make_intrusive<ManyWork>(rank_, std::move(coalesced_));
+	}
+
+	/* ---- the group ---- */
+
+	void setSequenceNumberForGroup() override
+	{
+	}
+	uint64_t getSequenceNumberForGroup() override
+	{
+		return seat_.number;
+	}
+	void setTimeout(std::chrono::milliseconds timeout) override
+	{
+		options_->timeout = timeout;
+		seat_.usual_ns = timeout_ns(timeout);
+	}
+	bool supportsSplitting() const override
+	{
+		return true;
+	}
+	c10::intrusive_ptr<Backend> split(const c10::intrusive_ptr<c10d::Store> &store,
+					  const std::vector<int> &ranks,
+					  const c10::intrusive_ptr<Options> &opts) override
+	{
+		auto at = std::find(ranks.begin(), ranks.end(), rank_);
+		auto given = c10::dynamic_intrusive_pointer_cast<BackendOptions>(opts);
+
+		if (at == ranks.end())
+			return nullptr;
+		auto options = c10::make_intrusive<BackendOptions>(given ? *given : *options_);
+		if (opts)
+			options->timeout = opts->timeout;
+		return c10::make_intrusive<HocketBackend>(store, static_cast<int>(at - ranks.begin()),
+							  static_cast<int>(ranks.size()), options);
+	}
+	c10d::ErrorType getError() override
+	{
+		enum hk_status status = seat_.engine->with_group(
+			[](struct hk_group *group) { return hk_group_state(group); });
+
+		if (status == HK_OK)
+			return c10d::ErrorType::SUCCESS;
+		if (status == HK_ETIMEDOUT)
+			return c10d::ErrorType::TIMEOUT;
+		return status == HK_EPEER || status == HK_EREVOKED ? c10d::ErrorType::REMOTE_ERROR
+								   : c10d::ErrorType::COMM_ERROR;
+	}
+	void abort() override
+	{
+		seat_.engine->abort();
+	}
+	void shutdown() override
+	{
+		Engine::close(seat_.engine);
+	}
+
+	/* ---- memory that the other ranks of this host read without a copy ---- */
+
+	bool supportsTensorAlloc(c10::DeviceIndex) override
+	{
+		return true;
+	}
+	at::Tensor allocateTensor(long elements, at::TensorOptions options) override
+	{
+		size_t bytes = elements * options.dtype().itemsize();
+
+		if (!options.device().is_cpu())
+			return at::empty({ elements }, options);
+		void *memory = nullptr;
+		std::shared_ptr<Engine> engine = seat_.engine;
+		engine->with_group([&](struct hk_group *group) {
+			enum hk_status status = hk_mem_alloc(group, std::max<size_t>(bytes, 1), &memory);
+			TORCH_CHECK(status == HK_OK, "hocket: no shared memory for ", bytes,
+				    " bytes: ", hk_status_text(status));
+			engine->lent++;
+		});
+		auto give_back = [engine](void *at) { engine->take_back(at); };
+		return at::from_blob(memory, { elements }, give_back, options);
+	}
+
+private:
+	/* ---- opening ---- */
+
+	void open()
+	{
+		struct hk_group_opts opts = HK_GROUP_OPTS_INIT;
+		struct hk_group *group = nullptr, *farewell = nullptr;
+		struct hk_why why;
+		Meeting meeting = meet(store_, rank_, size_, options_->timeout);
+
+		why.text[0] = '\0';
+		opts.address = meeting.place.c_str();
+		opts.key = meeting.key.c_str();
+		opts.rank = static_cast<uint32_t>(rank_);
+		opts.nranks = static_cast<uint32_t>(size_);
+		opts.timeout_ns = seat_.timeout_ns;
+		opts.net = text_or_null(options_->net);
+		opts.iface = text_or_null(options_->iface);
+		opts.fabric = text_or_null(options_->fabric);
+		opts.gpu = text_or_null(options_->gpu);
+		opts.check = options_->check;
+		opts.encrypt = options_->encrypt;
+		if (hk_group_create(&opts, &why, &group) != HK_OK)
+			C10_THROW_ERROR(DistBackendError, c10::str("hocket: ", why.text));
+		if (hk_group_dup(group, &farewell) != HK_OK) {
+			std::string text = hk_group_why(group);
+			hk_group_free(group);
+			C10_THROW_ERROR(DistBackendError, c10::str("hocket: ", text));
+		}
+		seat_.engine = std::make_shared<Engine>(group, farewell);
+	}
+	static const char *text_or_null(const std::string &text)
+	{
+		return text.empty() ? nullptr : text.c_str();
+	}
+
+	/* ---- calls ---- */
+
+	const Seat &next()
+	{
+		seat_.number++;
+		return seat_;
+	}
+	Result done(Result work)
+	{
+		if (coalescing_)
+			coalesced_.push_back(work);
+		return work;
+	}
+	c10::Stream stream_of(c10::Device device)
+	{
+		std::lock_guard<std::mutex> hold(streams_lock_);
+		auto found = streams_.find(device.index());
+
+		if (found != streams_.end())
+			return found->second;
+		c10::impl::VirtualGuardImpl impl(device.type());
+		c10::Stream stream = impl.getStreamFromGlobalPool(device);
+		streams_.emplace(device.index(), stream);
+		return stream;
+	}
+
+	/* ---- what tensors have to be ---- */
+
+	static const at::Tensor &one(const char *name, const Tensors &tensors)
+	{
+		TORCH_CHECK_VALUE(tensors.size() == 1, "hocket: ", name, ": ", tensors.size(),
+				  " tensors; a rank has one");
+		return tensors[0];
+	}
+	static const Tensors &one_list(const char *name, const std::vector<Tensors> &lists)
+	{
+		TORCH_CHECK_VALUE(lists.size() == 1, "hocket: ", name, ": ", lists.size(),
+				  " lists of tensors; a rank has one");
+		return lists[0];
+	}
+	uint32_t rank_of(const char *name, int64_t rank) const
+	{
+		TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "hocket: ", name, ": rank ", rank,
+				  " is not one of the ", size_, " ranks of the group");
+		return static_cast<uint32_t>(rank);
+	}
+	static void check_type(const char *name, const at::Tensor &a, const at::Tensor &b)
+	{
+		TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), "hocket: ", name,
+				 ": tensors of types ", a.scalar_type(), " and ", b.scalar_type());
+	}
+	/* A block for each rank. */
+	const Tensors &blocks(const char *name, const Tensors &list, const at::Tensor &like) const
+	{
+		TORCH_CHECK_VALUE(list.size() == static_cast<size_t>(size_), "hocket: ", name, ": a ",
+				  "list of ", list.size(), " tensors among ", size_, " ranks");
+		for (const at::Tensor &tensor : list)
+			check_type(name, tensor, like);
+		return list;
+	}
+	void check_own(const char *name, const Tensors &list, const at::Tensor &own) const
+	{
+		TORCH_CHECK_VALUE(list[rank_].numel() == own.numel(), "hocket: ", name, ": tensor ",
+				  rank_, " of the list has ", list[rank_].numel(),
+				  " elements, the tensor of this rank has ", own.numel());
+	}
+	static void check_pairs(const char *name, const Tensors &outputs, const Tensors &inputs)
+	{
+		TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "hocket: ", name, ": ",
+				  inputs.size(), " inputs and ", outputs.size(), " outputs");
+	}
+	static bool equal(const Tensors &list)
+	{
+		for (const at::Tensor &tensor : list) {
+			if (tensor.numel() != list[0].numel())
+				return false;
+		}
+		return true;
+	}
+	static std::vector<uint64_t> counts_of(const Tensors &list, const Elements &elements)
+	{
+		std::vector<uint64_t> counts;
+
+		for (const at::Tensor &tensor : list)
+			counts.push_back(tensor.numel() * elements.each);
+		return counts;
+	}
+	/* Rows of the tensor for each rank, as elements; none are named: equal parts. */
+	std::vector<uint64_t> splits(const at::Tensor &tensor, const std::vector<int64_t> &rows,
+				     const Elements &elements) const
+	{
+		int64_t all = tensor.dim() ? tensor.size(0) : 1, sum = 0;
+		int64_t row = all ? tensor.numel() / all : 0;
+		std::vector<uint64_t> counts;
+
+		TORCH_CHECK_VALUE(rows.empty() ? all % size_ == 0
+					       : rows.size() == static_cast<size_t>(size_),
+				  "hocket: all_to_all: ", rows.size(), " split sizes of ", all,
+				  " rows among ", size_, " ranks");
+		for (int rank = 0; rank < size_; rank++) {
+			int64_t part = rows.empty() ? all / size_ : rows[rank];
+
+			TORCH_CHECK_VALUE(part >= 0, "hocket: all_to_all: a split size of ", part);
+			sum += part;
+			counts.push_back(part * row * elements.each);
+		}
+		TORCH_CHECK_VALUE(sum == all, "hocket: all_to_all: split sizes add up to ", sum,
+				  ", the tensor has ", all, " rows");
+		return counts;
+	}
+
+	/* ---- calls of several functions ---- */
+
+	void add_allreduce(Launch &launch, const at::Tensor &tensor, const c10d::ReduceOp &op)
+	{
+		Elements elements = elements_reduced("all_reduce", tensor);
+		Reduction reduction("all_reduce", op, tensor);
+		at::Tensor memory = launch.inout(tensor);
+		void *at = launch.at(memory);
+		uint64_t count = memory.numel() * elements.each;
+
+		launch.reduces(reduction);
+		launch.call([=, op = reduction.op](struct hk_group *group, const struct hk_opts *o) {
+			return hk_allreduce(group, at, at, count, elements.type, op, o);
+		});
+	}
+	void add_allgather(Launch &launch, const at::Tensor &output, const at::Tensor &input)
+	{
+		Elements elements = elements_moved(input);
+
+		check_type("all_gather_into_tensor", output, input);
+		TORCH_CHECK_VALUE(output.numel() == input.numel() * size_,
+				  "hocket: all_gather_into_tensor: the output has ", output.numel(),
+				  " elements, ", size_, " ranks have ", input.numel(), " each");
+		void *in = launch.at(launch.in(input)), *out = launch.at(launch.out(output));
+		uint64_t count = input.numel() * elements.each;
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_allgather(group, in, out, count, elements.type, o);
+		});
+	}
+	void add_reduce_scatter(Launch &launch, const at::Tensor &output, const at::Tensor &input,
+				const c10d::ReduceOp &given)
+	{
+		Elements elements = elements_reduced("reduce_scatter_tensor", output);
+		Reduction reduction("reduce_scatter_tensor", given, output);
+		enum hk_redop op = reduction.op;
+
+		check_type("reduce_scatter_tensor", output, input);
+		TORCH_CHECK_VALUE(input.numel() == output.numel() * size_,
+				  "hocket: reduce_scatter_tensor: the input has ", input.numel(),
+				  " elements, ", size_, " ranks get ", output.numel(), " each");
+		void *in = launch.at(launch.in(input)), *out = launch.at(launch.out(output));
+		uint64_t count = output.numel() * elements.each;
+		launch.reduces(reduction);
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_reducescatter(group, in, out, count, elements.type, op, o);
+		});
+	}
+
+	/* ---- point to point ---- */
+
+	static at::Tensor room_for(const at::Tensor &tensor)
+	{
+		return tensor.is_contiguous() ? tensor : at::empty(tensor.sizes(), tensor.options());
+	}
+	c10::intrusive_ptr<PeerWork> peer_work(OpType type, const char *title, const Tensors &tensors,
+					       const at::Tensor &memory, int tag)
+	{
+		TORCH_CHECK_VALUE(tag >= 0, "hocket: ", title + 7, ": tag ", tag, " is negative");
+		TORCH_CHECK_VALUE(tensors[0].layout() == at::kStrided, "hocket: ", title + 7,
+				  ": the tensor is not dense");
+		PeerWork::Place place = { memory.data_ptr(), memory.nbytes(),
+					  static_cast<uint32_t>(tag), seat_.usual_ns };
+		auto work = c10::make_intrusive<PeerWork>(place, seat_.engine, rank_, type, title,
+							  tensors, seat_.number);
+		at::Tensor tensor = tensors[0];
+
+		work->outputs = tensors;
+		work->kept.push_back(memory);
+		if (type != OpType::SEND && !tensor.is_contiguous())
+			work->after = [tensor, memory] { tensor.copy_(memory); };
+		return work;
+	}
+	/* On device memory; in a batch, sends and receives do not wait for each other. */
+	Result transfer_stream(const char *title, OpType type, Tensors &tensors, uint32_t peer,
+			       int tag)
+	{
+		Launch launch(next(), type, title, tensors, tensors, When());
+		Elements elements = elements_moved(tensors[0]);
+		bool sends = type == OpType::SEND;
+		at::Tensor memory = sends ? launch.in(tensors[0]) : launch.out(tensors[0]);
+		void *at = launch.at(memory);
+		uint64_t count = memory.numel() * elements.each;
+
+		if (coalescing_ && !batching_) {
+			seat_.engine->with_group([this](struct hk_group *group) {
+				if (hk_batch_begin(group) != HK_OK)
+					C10_THROW_ERROR(DistBackendError, seat_.engine->why());
+			});
+			batching_ = true;
+		}
+		launch.call([=](struct hk_group *group, const struct hk_opts *given) {
+			struct hk_opts o = *given;
+
+			o.tag = static_cast<uint32_t>(tag);
+			return sends ? hk_send(group, at, count, elements.type, peer, &o)
+				     : hk_recv(group, at, count, elements.type, peer, &o);
+		});
+		if (batching_)
+			return done(launch.go_later(ends_));
+		return done(launch.go());
+	}
+
+	/* ---- a barrier by the store ---- */
+
+	void monitored_lead(const std::string &key, std::chrono::milliseconds timeout, bool all)
+	{
+		auto deadline = Clock::now() + timeout;
+		std::string missing;
+		int number = 0;
+
+		for (int rank = 1; rank < size_; rank++) {
+			auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+				deadline - Clock::now());
+			try {
+				store_->wait({ key + std::to_string(rank) },
+					     std::max(left, std::chrono::milliseconds(1)));
+				continue;
+			} catch (const std::exception &) {
+				missing += (number++ ? ", " : "") + std::to_string(rank);
+			}
+			if (!all)
+				break;
+		}
+		store_->set(key + "over", bytes_of(missing.empty() ? "ok" : missing));
+		TORCH_CHECK(missing.empty(), "[Rank 0]: Rank", number > 1 ? "s " : " ", missing,
+			    " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+	}
+	void monitored_follow(const std::string &key, std::chrono::milliseconds timeout)
+	{
+		/* Rank 0 may have waited as long as that, and answers then. */
+		auto patience = timeout + std::chrono::seconds(1);
+		std::string text;
+
+		try {
+			store_->wait({ key + "over" }, patience);
+			std::vector<uint8_t> value = store_->get(key + "over");
+			text.assign(value.begin(), value.end());
+		} catch (const std::exception &) {
+			TORCH_CHECK(false, "[Rank ", rank_, "]: Rank 0 failed to pass ",
+				    "monitoredBarrier in ", timeout.count(), " ms");
+		}
+		TORCH_CHECK(text == "ok", "[Rank ", rank_, "]: Rank ", text,
+			    " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+	}
+
+	c10::intrusive_ptr<c10d::Store> store_;
+	c10::intrusive_ptr<BackendOptions> options_;
+	Seat seat_ = {};
+	uint64_t monitored_ = 0;
+	std::mutex streams_lock_;
+	std::map<c10::DeviceIndex, c10::Stream> streams_;
+	bool coalescing_ = false;
+	bool batching_ = false; /* of device memory */
+	std::vector<Result> coalesced_;
+	std::vector<std::function<void()>> ends_; /* of operations of the batch */
+};
+
+} /* namespace hocket */
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
+{
+	namespace py = pybind11;
+	using hocket::BackendOptions;
+	using hocket::HocketBackend;
+
+	module.doc() = "torch.distributed's backend \"hocket\"; hocket.torch builds and loads it";
+	py::class_<BackendOptions, c10::intrusive_ptr<BackendOptions>, c10d::Backend::Options>(
+		module, "Options")
+		.def(py::init([](std::chrono::milliseconds timeout, std::string net,
+				 std::string iface, std::string fabric, std::string gpu, bool check,
+				 bool encrypt) {
+			     auto options = c10::make_intrusive<BackendOptions>(timeout);
+			     options->net = std::move(net);
+			     options->iface = std::move(iface);
+			     options->fabric = std::move(fabric);
+			     options->gpu = std::move(gpu);
+			     options->check = check;
+			     options->encrypt = encrypt;
+			     return options;
+		     }),
+		     py::arg("timeout") = kBackendDefaultTimeout, py::arg("net") = "",
+		     py::arg("iface") = "", py::arg("fabric") = "", py::arg("gpu") = "",
+		     py::arg("check") = false, py::arg("encrypt") = false)
+		.def_readwrite("net", &BackendOptions::net)
+		.def_readwrite("iface", &BackendOptions::iface)
+		.def_readwrite("fabric", &BackendOptions::fabric)
+		.def_readwrite("gpu", &BackendOptions::gpu)
+		.def_readwrite("check", &BackendOptions::check)
+		.def_readwrite("encrypt", &BackendOptions::encrypt);
+	module.def(
+		"create",
+		[](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+		   const c10::intrusive_ptr<BackendOptions> &options)
+			-> c10::intrusive_ptr<c10d::Backend> {
+			return c10::make_intrusive<HocketBackend>(store, rank, size, options);
+		},
+		py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
+		py::call_guard<py::gil_scoped_release>());
+	module.def(
+		"finish",
+		[](std::chrono::milliseconds patience) { hocket::Engine::finish(patience); },
+		py::arg("patience"), py::call_guard<py::gil_scoped_release>());
+}
