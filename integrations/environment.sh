@@ -5,12 +5,13 @@
 # its own, with the versions that its requirements.txt pins, below HOCKET_VENVS or
 # ~/.cache/hocket/venvs. It is made once, and again when the file changes.
 #
-# Sets root (the repository), here (the folder of the script), hocket (the command) and, after
-# environment NAME, python.
+# Sets root (the repository), build (BUILD, or build/ of it), here (the folder of the script),
+# hocket (the command) and, after environment NAME, python.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-hocket=$root/build/hocket
+build=${BUILD:-$root/build}
+hocket=$build/hocket
 
 if [[ ! -x $hocket ]]; then
 	echo "${0#"$root/"}: $hocket is not there: run make first" >&2

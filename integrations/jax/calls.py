@@ -41,7 +41,8 @@ def types():
 
 def collectives():
     x = value(RANK, (SIZE, 4))
-    check("allreduce max", jax.jit(lambda v: comm.allreduce(v, op="max"))(x), value(SIZE - 1, (SIZE, 4)))
+    check("allreduce max", jax.jit(lambda v: comm.allreduce(v, op="max"))(x),
+          value(SIZE - 1, (SIZE, 4)))
     check("allreduce avg", jax.jit(lambda v: comm.allreduce(v, op="avg"))(x),
           np.mean([value(r, (SIZE, 4)) for r in ALL], axis=0))
     check("allgather", jax.jit(comm.allgather)(x), np.stack([value(r, (SIZE, 4)) for r in ALL]))

@@ -175,9 +175,7 @@ class Group(Collectives):
 
     def shrink(self, timeout: Optional[float] = None) -> "Group":
         """Collective among survivors: a group of them, in the order of their ranks."""
-        made = self._new(_c.lib.hk_group_shrink, self._timeout(timeout))
-        assert made is not None
-        return made
+        return self._successor(self._new(_c.lib.hk_group_shrink, self._timeout(timeout)))
 
     def grow(self, size: int, address: Optional[str] = None, timeout: Optional[float] = None,
              opened: Optional[Callable[[str], None]] = None) -> "Group":
@@ -193,8 +191,13 @@ class Group(Collectives):
         callback = _c.OPENED(call)
         opts = _c.GrowOpts(address=_c.encode(address, "address"), opened=callback,
                            timeout_ns=nanoseconds(timeout))
-        made = self._new(_c.lib.hk_group_grow, size, byref(opts))
+        return self._successor(self._new(_c.lib.hk_group_grow, size, byref(opts)))
+
+    def _successor(self, made: Optional["Group"]) -> "Group":
+        """A group that takes the place of this one, and stays open when this one is closed."""
         assert made is not None
+        self._children.remove(made)
+        made._parent = None
         return made
 
     # ---- failure ----
