@@ -193,6 +193,12 @@ test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; nee
 test-jax: all ## JAX on the CPU, unmodified and with hocket.jax; installs JAX by pip
 	@integrations/jax/run
 
+test-ray: all ## Ray's collectives on Hocket, 2 and 4 actors; installs Ray by pip
+	@integrations/ray/run
+
+test-elastic: all ## Python ranks train while one dies and another joins; installs nothing
+	@integrations/elastic/run
+
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
@@ -243,6 +249,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-jax bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-jax test-ray test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real
