@@ -243,12 +243,32 @@ check-fresh: ## make demo and make test in an empty Debian 12 (as root)
 	@scripts/setup fresh
 	@scripts/check-fresh
 
+wheel: ## the Python package, for manylinux, into dist/
+	@scripts/setup test
+	@scripts/wheel
+
+check-wheel: wheel ## the wheel in an empty Debian 12 with python3 alone (as root)
+	@scripts/setup fresh
+	@scripts/check-fresh --wheel dist/hocket-*.whl
+
+test-python-long: ## 100,000 iterations from Python, and no memory grows; 2 minutes
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target hocket hocket_cli
+	@python3 bindings/python/test/long.py
+
+bench-python: ## what a call of 8 bytes takes from Python, beside the C call, into docs/PYTHON.md
+	@scripts/setup build
+	@$(call configure,default)
+	@$(call build,default) --target hocket hocket_cli
+	@bindings/python/bench/compare --docs
+
 clean: ## removes every build folder
-	@rm -rf build build-dev build-clang build-asan build-tsan build-fuzz
+	@rm -rf build build-dev build-clang build-asan build-tsan build-fuzz build-wheel
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: all test test-gpu test-torch test-jax test-ray test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
-	test-launchers test-sim test-simgrid startup soak soak-real
+	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-long bench-python
