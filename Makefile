@@ -251,6 +251,12 @@ check-wheel: wheel ## the wheel in an empty Debian 12 with python3 alone (as roo
 	@scripts/setup fresh
 	@scripts/check-fresh --wheel dist/hocket-*.whl
 
+test-python-numpy: ## the Python tests with NumPy, pandas and ml_dtypes of PyPI
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target hocket hocket_cli
+	@bindings/python/test/with numpy pandas ml_dtypes
+
 test-python-long: ## 100,000 iterations from Python, and no memory grows; 2 minutes
 	@scripts/setup test
 	@$(call configure,default)
@@ -271,4 +277,4 @@ help: ## this list
 
 .PHONY: all test test-gpu test-torch test-jax test-ray test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
-	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-long bench-python
+	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-long test-python-numpy bench-python

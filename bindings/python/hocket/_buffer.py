@@ -113,7 +113,7 @@ class Buffer:
     """
 
     __slots__ = ("address", "nbytes", "type", "count", "readonly", "device", "owner", "_keep",
-                 "__weakref__")
+                 "_args", "__weakref__")
 
     def __init__(self, address: int, nbytes: int, type: Optional[Type], readonly: bool,
                  owner: Any, keep: Any, device: str = "cpu") -> None:  # pylint: disable=redefined-builtin
@@ -125,6 +125,17 @@ class Buffer:
         self.device = device      # "cpu" or "cuda"
         self.owner = owner        # what the caller passed: calls return it
         self._keep = keep
+        self._args: Optional[Tuple[Any, ...]] = None
+
+    def prepared(self) -> Tuple[Any, ...]:
+        """Arguments of a call in place on numbers, as ctypes takes them fastest; else ()."""
+        if self._args is None:
+            self._args = ()
+            if self.type is not None and self.type.kind == "number" and not self.readonly \
+                    and self.nbytes % self.type.size == 0:
+                at = c_void_p(self.address)
+                self._args = (at, at, c_uint64(self.count), c_int(self.type.code))
+        return self._args
 
     def __repr__(self) -> str:
         name = self.type.name if self.type else "?"
@@ -171,6 +182,9 @@ def _by_buffer(x: Any, view: memoryview) -> Buffer:
     else:
         keep = _from_buffer(view)
         address = _addressof(keep)
+    cls = x.__class__
+    if cls.__module__ == "numpy" and cls.__name__ == "ndarray" and cls not in _quick:
+        _quick[cls] = _of_numpy
     key = (view.format, view.itemsize)
     kind = _formats.get(key)
     if kind is None:
@@ -306,6 +320,37 @@ def _by_interface(x: Any, interface: Dict[str, Any], device: str) -> Buffer:
         kind = _NAMES.get(str(getattr(getattr(x, "dtype", None), "name", "")))
     address, readonly = interface["data"]
     return Buffer(address or 0, elements * size, kind, readonly, x, x, device)
+
+
+# ---- the fastest way, for what is passed most ----
+
+_CODES = {letter: c_int(_KINDS[letter][array.array(letter).itemsize].code)
+          for letter in "bBhHiIlLqQfd"}
+
+
+def _of_array(x: Any) -> Tuple[Any, int]:
+    return _CODES[x.typecode], len(x)
+
+
+def _of_numpy(x: Any) -> Tuple[Any, int]:
+    return _CODES[x.dtype.char if x.dtype.isnative else ""], x.size
+
+
+# By class: the type and the number of elements.
+_quick: Dict[type, Any] = {array.array: _of_array}
+
+
+def quick(x: Any) -> Tuple[Any, ...]:
+    """Arguments of a call in place on x, as Buffer.prepared() has them; (): look it up."""
+    count = _quick.get(x.__class__)
+    if count is None:
+        return ()
+    try:
+        code, n = count(x)
+        at = byref(_from_buffer(x))    # refuses what is not contiguous, read-only or empty
+    except (KeyError, TypeError, ValueError, BufferError):
+        return ()
+    return (at, at, c_uint64(n), code)
 
 
 # ---- all of them ----

@@ -14,12 +14,12 @@ Options that all of them take:
 from __future__ import annotations
 
 import struct
-from ctypes import addressof, byref, c_char, c_uint64, c_void_p
+from ctypes import addressof, byref, c_char, c_int, c_uint64, c_void_p
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 from contextlib import contextmanager
 
 from . import _c
-from ._buffer import Buffer, Type, like, lookup, type_named
+from ._buffer import Buffer, Type, like, lookup, quick, type_named
 from ._errors import Error, InvalidError
 from ._names import redop_code
 from ._plan import Plan
@@ -28,6 +28,12 @@ from ._request import Request, nanoseconds
 _OK = _c.OK
 _lib = _c.lib
 _WIDENED = ("fp16", "bf16", "fp8e4m3", "fp8e5m2")   # their factor is an fp32
+
+# Without argtypes: arguments that are ctypes objects already are taken as they are.
+_allreduce_plain = _lib["hk_allreduce"]
+_allreduce_plain.restype = c_int
+_FAST_OPS = {name.lower(): c_int(code) for name, code in _c.REDOP.items()
+             if name != "PREMULSUM"}
 
 # Operations that mean something for elements that travel as others.
 _OF_BOOL = {_c.REDOP[name] for name in ("MIN", "MAX", "BAND", "BOR", "BXOR")}
@@ -115,6 +121,7 @@ class Collectives:
 
     # Of Group.
     _handle: Optional[int]
+    _plain: Optional[c_void_p]         # the same, for calls without argtypes
     _lock: Any
     _pending: dict
     _reap_at: int
@@ -251,6 +258,11 @@ class Collectives:
         op is sum, prod, min, max, avg, band, bor, bxor, or premulsum with factor=, by which
         each rank multiplies its own x. Returns what the result was written to.
         """
+        if out is type is factor is algo is plan is timeout is stream is None and wait \
+                and op in _FAST_OPS:
+            args = x.prepared() if x.__class__ is Buffer else quick(x)
+            if args:
+                return self._allreduce_fast(x, args, _FAST_OPS[op])
         a = x if x.__class__ is Buffer else lookup(x)
         b = a if out is None else lookup(out)
         if type is None and a.type is not None and (b is a or b.type is a.type):
@@ -266,6 +278,22 @@ class Collectives:
         return self._perform(_lib.hk_allreduce,
                              (a.address, b.address, count, kind.code, self._op(op, kind)),
                              options, kind, [a, b], b.owner, wait)
+
+    def _allreduce_fast(self, x: Any, args: Tuple[Any, ...], op: Any) -> Any:
+        """In place and without options: half the time."""
+        if not self._lock.acquire(False):
+            self._acquire()            # says what is wrong
+        try:
+            if self._to_free:
+                self._free_blocks()
+            status = _allreduce_plain(self._plain, *args, op, None)
+            if status:
+                raise self._failure(status)
+            if self._batch is not None:
+                self._batch.append((x, args))
+        finally:
+            self._lock.release()
+        return x.owner if x.__class__ is Buffer else x
 
     def reduce(self, x: Any, out: Any = None, *, root: int = 0, op: str = "sum",
                type: Any = None, factor: Any = None, algo: Optional[str] = None,

@@ -44,6 +44,7 @@ class Group(Collectives):
     def __init__(self, handle: int, parent: Optional["Group"] = None,
                  progress: bool = False) -> None:
         self._handle: Optional[int] = handle
+        self._plain: Optional[c_void_p] = c_void_p(handle)
         self._gone = _CLOSED
         self._progress = parent._progress if parent else progress
         shares = parent is not None and not self._progress
@@ -329,7 +330,7 @@ class Group(Collectives):
         try:
             for request in list(self._pending.values()):
                 request._over(_c.lib.hk_request_wait(request._handle, 0))
-            handle, self._handle, self._batch = self._handle, None, None
+            handle, self._handle, self._plain, self._batch = self._handle, None, None, None
             if self._blocks:
                 self._zombie = handle
                 if _c.lib.hk_group_state(handle) == _c.OK and self._size > 1:
@@ -364,7 +365,7 @@ class Group(Collectives):
 
     def _forget(self, why: str) -> None:
         """In a child of fork: nothing of it can be used."""
-        self._handle = self._zombie = None
+        self._handle = self._plain = self._zombie = None
         self._gone = why
         self._lock = threading.Lock()
         self._batch = None
@@ -397,7 +398,7 @@ def _at_exit() -> None:
             hold(request._keep)
         if group._batch:
             hold(group._batch)
-        group._handle = None
+        group._handle = group._plain = None
         group._gone = "the interpreter is ending"
 
 

@@ -193,12 +193,44 @@ class NumPy(unittest.TestCase):
                 assert "read-only" in str(error)
             else:
                 raise AssertionError("read-only")
+            swapped = numpy.ones(3, dtype=">f4")
+            try:
+                g.allreduce(swapped)
+            except hocket.InvalidError as error:
+                assert "pass type=" in str(error)
+            else:
+                raise AssertionError("of another byte order")
+            assert g.allreduce(numpy.zeros(0)).size == 0
+            assert g.allreduce(numpy.array(3.0)) == 6
             shared = g.empty((2, 3), "float32")
             assert isinstance(shared, numpy.ndarray) and not shared.any()
             shared += 1
             g.allreduce(shared)
             assert (shared == 2).all()
         hocket.threads(2, work, timeout=20)
+
+
+    def test_bf16(self):
+        try:
+            import ml_dtypes  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("there is no ml_dtypes")
+
+        def work(g):
+            for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn):
+                x = numpy.ones(5, dtype=kind)
+                assert (g.allreduce(x).astype("f4") == 2).all(), kind
+        hocket.threads(2, work, timeout=20)
+
+    def test_pandas(self):
+        try:
+            import pandas  # pylint: disable=import-outside-toplevel
+        except ImportError:
+            self.skipTest("there is no pandas")
+        frame = pandas.DataFrame(hocket.sim("allreduce", fabric="dgx-h100:1",
+                                            sizes=["1K", "1M"]))
+        self.assertEqual(list(frame["size"]), [1024, 1 << 20])
+        self.assertTrue((frame["time_us"] > 0).all())
 
 
 if __name__ == "__main__":
