@@ -196,6 +196,15 @@ test-jax: all ## JAX on the CPU, unmodified and with hocket.jax; installs JAX by
 test-ray: all ## Ray's collectives on Hocket, 2 and 4 actors; installs Ray by pip
 	@integrations/ray/run
 
+test-mpi4py: all ## mpi4py and Hocket in the same processes; installs mpi4py and MPICH by pip
+	@integrations/mpi4py/run
+
+test-megatron: all ## Megatron-Core on the backend "hocket" beside Gloo; installs PyTorch by pip
+	@integrations/megatron/run
+
+test-deepspeed: all ## DeepSpeed's ZeRO 1, 2 and 3, likewise
+	@integrations/deepspeed/run
+
 test-elastic: all ## Python ranks train while one dies and another joins; installs nothing
 	@integrations/elastic/run
 
@@ -275,6 +284,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-jax test-ray test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-jax test-ray test-mpi4py test-megatron test-deepspeed test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-long test-python-numpy bench-python
