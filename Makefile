@@ -205,6 +205,9 @@ test-megatron: all ## Megatron-Core on the backend "hocket" beside Gloo; install
 test-deepspeed: all ## DeepSpeed's ZeRO 1, 2 and 3, likewise
 	@integrations/deepspeed/run
 
+test-kserve: all ## a predictor of KServe that is sharded over ranks; installs KServe by pip
+	@integrations/kserve/run
+
 test-elastic: all ## Python ranks train while one dies and another joins; installs nothing
 	@integrations/elastic/run
 
@@ -284,6 +287,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-jax test-ray test-mpi4py test-megatron test-deepspeed test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-long test-python-numpy bench-python
