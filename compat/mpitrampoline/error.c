@@ -19,6 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char lines[HK__MPI_LINES][HK_WHY_MAX];
 static int codes; /* given so far */
 
+HK_PRINTF(1, 0)
 static int line_keep(const char *fmt, va_list args)
 {
 	pthread_mutex_lock(&lock);
