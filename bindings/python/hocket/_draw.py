@@ -122,7 +122,7 @@ def messages(plan: Plan) -> List[Message]:
 
 
 _ADDED, _COPIED, _INK, _PALE = "#c2410c", "#1d4ed8", "#1f2937", "#9ca3af"
-_TOP, _ROW = 92, 46
+_TOP, _ROW, _ROW_MAX = 92, 46, 150
 
 
 def _label(slots: Tuple[int, ...]) -> str:
@@ -136,10 +136,36 @@ def _label(slots: Tuple[int, ...]) -> str:
     return ",".join(map(str, slots)) if len(slots) <= 3 else f"{len(slots)} chunks"
 
 
-def _arrow(message: Message, column: int, left: int, label: str) -> str:
-    """A line to just above the receiver's point, with its chunks a third of the way."""
-    x1, y1 = left + message.src * column, _TOP + message.round * _ROW
-    x2, y2 = left + message.dst * column, y1 + _ROW
+class _Page:
+    """Where things are on the drawing."""
+
+    def __init__(self, plan: Plan, arrows: List[Message]) -> None:
+        self.column = 64 if plan.ranks <= 16 else 40
+        self.left = 84
+        self.rounds = 1 + max((m.round for m in arrows), default=-1)
+        self.title = (f"{plan.coll}, {plan.algo}: {plan.ranks} ranks, {self.rounds} rounds, "
+                      f"{len(arrows)} messages")
+        self.width = max(self.left + (plan.ranks - 1) * self.column + 44,
+                         32 + 9 * len(self.title))
+        self.many = [0] * self.rounds           # messages of each round,
+        far = [0] * self.rounds                 # and how far they go
+        for m in arrows:
+            self.many[m.round] += 1
+            far[m.round] = max(far[m.round], abs(m.dst - m.src) * self.column)
+        # A round with many messages, or long ones, is higher: they are to be told apart.
+        self.y = [_TOP]
+        for many, distance in zip(self.many, far):
+            height = max(_ROW + 2 * max(0, many - plan.ranks), distance // 4)
+            self.y.append(self.y[-1] + min(_ROW_MAX, height))
+
+    def x(self, rank: int) -> int:
+        return self.left + rank * self.column
+
+
+def _arrow(message: Message, page: _Page, label: str) -> str:
+    """A line to just above the receiver's point, with its chunks beside the sender."""
+    x1, y1 = page.x(message.src), page.y[message.round]
+    x2, y2 = page.x(message.dst), page.y[message.round + 1]
     colour, kind = (_ADDED, "added") if message.adds else (_COPIED, "copied")
     dx, dy = x2 - x1, y2 - y1
     length = (dx * dx + dy * dy) ** 0.5
@@ -147,13 +173,14 @@ def _arrow(message: Message, column: int, left: int, label: str) -> str:
     what = f"rank {message.src} to rank {message.dst}, round {message.round + 1}, {kind}"
     if label:
         what += f", chunk {label}"
+    pen = "1.6" if page.many[message.round] <= 32 else "0.9"
     parts = [f'<g><title>{what}</title>',
              f'<line x1="{x1}" y1="{y1}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="{colour}" '
-             f'stroke-width="1.6" marker-end="url(#hk-{kind})"/>']
+             f'stroke-width="{pen}" marker-end="url(#hk-{kind})"/>']
     if label:
-        x, y = x1 + dx * 0.3, y1 + dy * 0.3
+        x, y = x1 + dx / length * 27, y1 + dy / length * 27
         width = 6.2 * len(label) + 5
-        parts.append(f'<rect x="{x - width / 2:.1f}" y="{y - 7:.1f}" width="{width:.1f}" '
+        parts.append(f'<rect x="{x - width / 2:.1f}" y="{y - 6.5:.1f}" width="{width:.1f}" '
                      f'height="13" rx="3" fill="#ffffff" fill-opacity="0.9"/>'
                      f'<text x="{x:.1f}" y="{y + 3.5:.1f}" font-size="10" text-anchor="middle" '
                      f'fill="{colour}">{label}</text>')
@@ -166,47 +193,53 @@ def _head(width: int, height: int) -> List[str]:
              f'<rect width="{width}" height="{height}" fill="#ffffff"/>', "<defs>"]
     for kind, colour in (("added", _ADDED), ("copied", _COPIED)):
         parts.append(f'<marker id="hk-{kind}" viewBox="0 0 8 8" refX="6" refY="4" '
-                     f'markerWidth="6" markerHeight="6" orient="auto-start-reverse">'
-                     f'<path d="M0 0 L8 4 L0 8 z" fill="{colour}"/></marker>')
+                     f'markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" '
+                     f'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="{colour}"/></marker>')
     return parts + ["</defs>"]
+
+
+def _rounds(page: _Page) -> List[str]:
+    """Bands, and their numbers."""
+    parts = []
+    for r in range(page.rounds):
+        y, height = page.y[r], page.y[r + 1] - page.y[r]
+        if r % 2 == 0:
+            parts.append(f'<rect x="12" y="{y}" width="{page.width - 24}" height="{height}" '
+                         'fill="#f3f4f6"/>')
+        parts.append(f'<text x="18" y="{y + height / 2 + 4}" font-size="11" fill="#6b7280">'
+                     f"round {r + 1}</text>")
+    return parts
+
+
+def _ranks(page: _Page, ranks: int) -> List[str]:
+    """A line down for each rank, with its number above and a point at every round."""
+    parts = []
+    for rank in range(ranks):
+        x = page.x(rank)
+        parts.append(f'<line x1="{x}" y1="{_TOP - 16}" x2="{x}" y2="{page.y[-1] + 8}" '
+                     f'stroke="{_PALE}" stroke-width="1"/>')
+        parts.append(f'<circle cx="{x}" cy="{_TOP - 28}" r="13" fill="{_INK}"/>'
+                     f'<text x="{x}" y="{_TOP - 24}" font-size="11" fill="#ffffff" '
+                     f'text-anchor="middle">{rank}</text>')
+        parts += [f'<circle cx="{x}" cy="{y}" r="2.2" fill="{_INK}"/>' for y in page.y]
+    return parts
 
 
 def plan_svg(plan: Plan) -> str:
     """The drawing of a plan."""
     arrows = messages(plan)
-    rounds = 1 + max((m.round for m in arrows), default=-1)
-    column = 64 if plan.ranks <= 16 else 40
-    left = 84
-    width = max(left + (plan.ranks - 1) * column + 44, 360)
-    height = _TOP + rounds * _ROW + 58
-    parts = _head(width, height)
-    title = escape(f"{plan.coll}, {plan.algo}: {plan.ranks} ranks, {rounds} rounds, "
-                   f"{len(arrows)} messages")
-    parts.append(f'<text x="16" y="26" font-size="14" font-weight="bold" fill="{_INK}">{title}'
-                 "</text>")
-    bottom = _TOP + rounds * _ROW
-    for r in range(rounds):
-        y = _TOP + r * _ROW
-        if r % 2 == 0:
-            parts.append(f'<rect x="12" y="{y}" width="{width - 24}" height="{_ROW}" '
-                         'fill="#f3f4f6"/>')
-        parts.append(f'<text x="20" y="{y + _ROW / 2 + 4}" font-size="11" fill="#6b7280">'
-                     f"round {r + 1}</text>")
-    for rank in range(plan.ranks):
-        x = left + rank * column
-        parts.append(f'<line x1="{x}" y1="{_TOP - 16}" x2="{x}" y2="{bottom + 8}" '
-                     f'stroke="{_PALE}" stroke-width="1"/>')
-        parts.append(f'<circle cx="{x}" cy="{_TOP - 28}" r="13" fill="{_INK}"/>'
-                     f'<text x="{x}" y="{_TOP - 24}" font-size="11" fill="#ffffff" '
-                     f'text-anchor="middle">{rank}</text>')
-        for r in range(rounds + 1):
-            parts.append(f'<circle cx="{x}" cy="{_TOP + r * _ROW}" r="2.2" fill="{_INK}"/>')
-    labelled = len(arrows) <= 24 * max(1, rounds) and plan.ranks <= 16
-    parts += [_arrow(m, column, left, _label(m.slots) if labelled else "") for m in arrows]
-    y = bottom + 34
+    page = _Page(plan, arrows)
+    parts = _head(page.width, page.y[-1] + 58)
+    parts.append(f'<text x="16" y="28" font-size="14" font-weight="bold" fill="{_INK}">'
+                 f"{escape(page.title)}</text>")
+    parts += _rounds(page) + _ranks(page, plan.ranks)
+    for m in arrows:
+        labelled = page.many[m.round] <= 2 * plan.ranks and plan.ranks <= 16
+        parts.append(_arrow(m, page, _label(m.slots) if labelled else ""))
+    y = page.y[-1] + 34
     for at, (kind, colour, about) in enumerate((("added", _ADDED, "added by the receiver"),
                                                 ("copied", _COPIED, "copied"))):
-        x = 20 + at * 180
+        x = 20 + at * 190
         parts.append(f'<line x1="{x}" y1="{y}" x2="{x + 26}" y2="{y}" stroke="{colour}" '
                      f'stroke-width="1.6" marker-end="url(#hk-{kind})"/>'
                      f'<text x="{x + 36}" y="{y + 4}" font-size="11" fill="{_INK}">{about}</text>')

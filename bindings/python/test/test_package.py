@@ -31,20 +31,18 @@ class Import(unittest.TestCase):
 
     def test_subinterpreter(self):
         """Refused in one line; on some versions ctypes refuses first."""
-        try:
-            import _xxsubinterpreters as interpreters  # pylint: disable=import-outside-toplevel
-        except ImportError:
-            self.skipTest("no module for subinterpreters")
-        del interpreters
         status, out = python("""
-            import _xxsubinterpreters as interpreters, sys
-            made = interpreters.create()
             try:
-                interpreters.run_string(made, "import hocket")
-            except interpreters.RunFailedError as error:
-                print(error)
-            else:
-                print("it was imported")
+                import _interpreters as interpreters          # from 3.13 on
+                failed = lambda made: interpreters.exec(made, "import hocket")
+            except ImportError:
+                import _xxsubinterpreters as interpreters
+                def failed(made):
+                    try:
+                        interpreters.run_string(made, "import hocket")
+                    except interpreters.RunFailedError as error:
+                        return error
+            print(failed(interpreters.create()) or "it was imported")
             """, PYTHONWARNINGS="ignore")
         self.assertIn("subinterpreter", out)
         self.assertEqual(status, 0, out)
