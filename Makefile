@@ -211,6 +211,15 @@ test-kserve: all ## a predictor of KServe that is sharded over ranks; installs K
 test-elastic: all ## Python ranks train while one dies and another joins; installs nothing
 	@integrations/elastic/run
 
+# Where torch is installed, by scripts/torch-env.
+TORCH_ENV ?= .cache/torch
+in_torch = . '$(abspath $(TORCH_ENV))/environment' &&
+
+test-torch-cpu: all ## hocket.torch, a backend of PyTorch, on the CPU; installs PyTorch in TORCH_ENV=.cache/torch
+	@scripts/setup test
+	@scripts/torch-env '$(TORCH_ENV)'
+	@$(in_torch) python -m unittest discover -v -s bindings/python/test_torch
+
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
