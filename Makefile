@@ -278,6 +278,12 @@ test-python-numpy: ## the Python tests with NumPy, pandas and ml_dtypes of PyPI
 	@$(call build,default) --target hocket hocket_cli
 	@bindings/python/test/with numpy pandas ml_dtypes
 
+test-python-gpu: ## tensors of PyTorch on a GPU, from Python; needs a GPU, nvcc and PyTorch
+	@scripts/setup test
+	@$(call configure,default)
+	@$(call build,default) --target hocket hocket_cli
+	@python3 bindings/python/test/gpu.py
+
 test-python-long: ## 100,000 iterations from Python, and no memory grows; 2 minutes
 	@scripts/setup test
 	@$(call configure,default)
@@ -298,4 +304,4 @@ help: ## this list
 
 .PHONY: all test test-gpu test-torch test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
-	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-long test-python-numpy bench-python
+	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-gpu test-python-long test-python-numpy bench-python
