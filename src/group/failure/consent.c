@@ -176,6 +176,24 @@ static enum hk_status consent_alloc(struct hk__consent *consent)
 		       : HK_ENOMEM;
 }
 
+/* Of those that have ended, the last few are kept to answer others. */
+static void consents_trim(struct hk__world *world)
+{
+	struct hk__consent **link = &world->consents;
+	uint32_t kept = 0;
+
+	while (*link) {
+		struct hk__consent *consent = *link;
+
+		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
+			*link = consent->next;
+			consent_destroy(consent);
+		} else {
+			link = &consent->next;
+		}
+	}
+}
+
 enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 				 struct hk__consent **consent_out)
 {
@@ -184,6 +202,8 @@ enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 
 	if (!consent)
 		return HK_ENOMEM;
+	/* Not only where others are served: a program that never waits has these too. */
+	consents_trim(world);
 	consent->spec = *spec;
 	hk_assert(spec->late_ns < spec->timeout_ns);
 	consent->all_called = hk__now_ns() + spec->late_ns;
@@ -605,29 +625,9 @@ void hk__consent_give_up(struct hk__consent *consent, enum hk_status status)
 		consent->status = status;
 }
 
-/* Of those that have ended, the last few are kept to answer others. */
-static void consents_trim(struct hk__world *world)
-{
-	struct hk__consent **link = &world->consents;
-	uint32_t kept = 0;
-
-	while (*link) {
-		struct hk__consent *consent = *link;
-
-		if (consent->status != HK_INPROGRESS && ++kept > KEPT && !consent->held) {
-			*link = consent->next;
-			consent_destroy(consent);
-		} else {
-			link = &consent->next;
-		}
-	}
-}
-
 void hk__consent_release(struct hk__consent *consent)
 {
 	consent->held = false;
-	/* Here, and not where others are served: a program that never waits has these too. */
-	consents_trim(consent->spec.world);
 }
 
 struct hk__consent *hk__consent_next(const struct hk__consent *consent)
@@ -678,6 +678,7 @@ void hk__consents_serve(struct hk__world *world)
 {
 	bool moved = false;
 
+	consents_trim(world);
 	for (struct hk__consent *consent = world->consents; consent; consent = consent->next)
 		if (consent->decided)
 			consent_move(consent, &moved);

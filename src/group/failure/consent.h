@@ -51,8 +51,8 @@ enum hk_status hk__consent_start(const struct hk__consent_spec *spec,
 enum hk_status hk__consent_poll(struct hk__consent *consent, bool *moved);
 /* Nobody waits for it any more: this rank has no part in it. */
 void hk__consent_give_up(struct hk__consent *consent, enum hk_status status);
-/* Under the world's lock: who started it does not look at it any more. Frees the oldest
-   of those that have ended. */
+/* Under the world's lock: who started it does not look at it any more. Whoever drives
+   the nets frees it. */
 void hk__consent_release(struct hk__consent *consent);
 struct hk__consent *hk__consent_next(const struct hk__consent *consent);
 const enum hk_status *hk__consent_status(const struct hk__consent *consent);
@@ -62,7 +62,7 @@ bool hk__consent_has(const struct hk__consent *consent, uint32_t rank);	/* survi
 /* Where it stands, for messages. */
 void hk__consent_describe(const struct hk__consent *consent, struct hk__text *text);
 
-/* Answers for those that are decided. */
+/* Answers for those that are decided; frees those too many. */
 void hk__consents_serve(struct hk__world *world);
 void hk__consents_end(struct hk__world *world);
 
