@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ffi.h - what a handler of XLA's foreign function interface sees, version 0.3: a frame with
- * arguments, results and attributes, in structs of C. Minor versions only add members behind
- * these; integrations/jax/run compares all of them with the header that jaxlib has.
+ * ffi.h - what a handler of XLA's foreign function interface sees, versions 0.1 to 0.3: a frame
+ * with arguments, results and attributes, in structs of C. Minor versions only add members
+ * behind these; integrations/jax/run compares all of them with the header that jaxlib has.
  */
 #ifndef HK_COMPAT_XLA_FFI_H
 #define HK_COMPAT_XLA_FFI_H

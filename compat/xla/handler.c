@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 
 XLA_API int64_t hk_xla_add(struct hk_group *group);
 XLA_API void hk_xla_remove(int64_t name);
+XLA_API void hk_xla_minor(int theirs);
 XLA_API struct hk__ffi_error *hk_xla_call(struct hk__ffi_frame *frame);
 
 /* The numbers of the attribute. */
@@ -49,6 +51,8 @@ struct call {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hk_group **groups; /* by name; NULL: removed */
 static int64_t count;
+/* Of the interface: the frames of all minor versions from 1 on begin with what is used here. */
+static _Atomic int minor = HK__FFI_MINOR;
 
 XLA_API int64_t hk_xla_add(struct hk_group *group)
 {
@@ -234,14 +238,16 @@ static enum hk_status call_perform(const struct call *call)
 	}
 }
 
-/* XLA asks for the version before anything else: it is that of whoever asks, if it is known. */
-static void version_tell(const struct hk__ffi_frame *frame, struct hk__ffi_metadata *metadata)
+XLA_API void hk_xla_minor(int theirs)
 {
-	const struct hk__ffi_version *theirs = frame->api ? &frame->api->version : NULL;
-	bool same = theirs && theirs->major == HK__FFI_MAJOR;
+	atomic_store(&minor, theirs);
+}
 
+/* XLA asks for the version before anything else, and takes none but its own. */
+static void version_tell(struct hk__ffi_metadata *metadata)
+{
 	metadata->version.major = HK__FFI_MAJOR;
-	metadata->version.minor = same ? theirs->minor : HK__FFI_MINOR;
+	metadata->version.minor = atomic_load(&minor);
 	metadata->traits = 0;
 }
 
@@ -250,8 +256,7 @@ XLA_API struct hk__ffi_error *hk_xla_call(struct hk__ffi_frame *frame)
 	struct call call = { .group = NULL };
 
 	if (frame->extensions && frame->extensions->type == HK__FFI_METADATA) {
-		version_tell(frame,
-			     ((struct hk__ffi_metadata_extension *)frame->extensions)->metadata);
+		version_tell(((struct hk__ffi_metadata_extension *)frame->extensions)->metadata);
 		return NULL;
 	}
 	if (frame->stage != HK__FFI_EXECUTE)

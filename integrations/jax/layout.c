@@ -12,7 +12,7 @@
 #define EQUAL(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 
 EQUAL(HK__FFI_MAJOR, XLA_FFI_API_MAJOR);
-_Static_assert(HK__FFI_MINOR <= XLA_FFI_API_MINOR, "an older version");
+_Static_assert(XLA_FFI_API_MINOR >= 1, "an older version");
 
 EQUAL(HK__FFI_METADATA, XLA_FFI_Extension_Metadata);
 EQUAL(HK__FFI_EXECUTE, XLA_FFI_ExecutionStage_EXECUTE);

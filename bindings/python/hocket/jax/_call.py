@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from typing import Any, Sequence, Tuple
 
 import jax
@@ -25,7 +26,7 @@ try:
     from jax._src.lib.mlir import ir
 except ImportError as problem:
     raise ImportError(f"hocket.jax does not know jax {jax.__version__}: {problem}; it was "
-                      "tested with 0.10.2") from None
+                      "tested with 0.6.2, 0.10.2 and 0.11.2") from None
 
 TARGET = "hocket_call"
 
@@ -56,7 +57,23 @@ def _load() -> ctypes.CDLL:
                       f"{_library.path()}")
 
 
+def _minor() -> int:
+    """The minor version of XLA's interface, by the header that jaxlib has."""
+    header = os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
+    try:
+        with open(header, encoding="utf-8") as file:
+            found = dict(re.findall(r"^#define XLA_FFI_API_(MAJOR|MINOR) (\d+)$", file.read(), re.M))
+        major, minor = int(found["MAJOR"]), int(found["MINOR"])
+    except (OSError, KeyError) as problem:
+        raise ImportError(f"the version of XLA's interface is not in {header}: {problem}") from None
+    if major != 0 or minor < 1:
+        raise ImportError(f"jaxlib has version {major}.{minor} of XLA's interface for foreign "
+                          "functions; hocket.jax knows 0.1 and what is compatible with it")
+    return minor
+
+
 _lib = _load()
+_lib.hk_xla_minor(_minor())
 jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(_lib.hk_xla_call), platform="cpu")
 
 
