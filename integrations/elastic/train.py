@@ -107,7 +107,7 @@ class Training:
 
     def grow(self):
         old = self.group
-        self.group = old.grow(old.size + 1, timeout=60)
+        self.group = old.grow(old.size + 1, timeout=200)
         old.close()
         self.grown = True
         self.say(f"a newcomer: {self.group.size} ranks go on")

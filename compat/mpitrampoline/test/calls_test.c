@@ -113,7 +113,7 @@ static void ranks(unsigned n, void (*run)(void))
 
 	snprintf(address, sizeof(address), "127.0.0.1:%u", free_port());
 	CHECK_EQ(setenv("HOCKET_ADDR", address, 1), 0);
-	CHECK_EQ(setenv("HOCKET_TIMEOUT", "30", 1), 0);
+	CHECK_EQ(setenv("HOCKET_TIMEOUT", "100", 1), 0);
 	set_number("HOCKET_SIZE", n);
 	for (unsigned r = 0; r < n; r++) {
 		pids[r] = fork();

@@ -62,7 +62,7 @@ def _minor() -> int:
     header = os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
     try:
         with open(header, encoding="utf-8") as file:
-            found = dict(re.findall(r"^#define XLA_FFI_API_(MAJOR|MINOR) (\d+)$", file.read(), re.M))
+            found = dict(re.findall(r"^#define XLA_FFI_API_(M[A-Z]+) (\d+)$", file.read(), re.M))
         major, minor = int(found["MAJOR"]), int(found["MINOR"])
     except (OSError, KeyError) as problem:
         raise ImportError(f"the version of XLA's interface is not in {header}: {problem}") from None
