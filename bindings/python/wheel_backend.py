@@ -25,7 +25,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 def metadata():
     """The table [project] of pyproject.toml."""
     try:
-        import tomllib  # pylint: disable=import-outside-toplevel
+        import tomllib
     except ImportError:
         sys.exit("wheel: Python 3.11 or newer is needed to build the wheel (not to use it)")
     with open(os.path.join(HERE, "pyproject.toml"), "rb") as file:

@@ -8,14 +8,14 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import hocket  # noqa: E402  pylint: disable=wrong-import-position
+import hocket  # noqa: E402
 
 
 def loop(g, kind, calls):
     """Returns a function that makes so many calls."""
     x = array.array("d", [0.0])
     if kind == "ctypes":
-        from hocket import _c  # pylint: disable=import-outside-toplevel
+        from hocket import _c
         call, handle, raw = _c.lib.hk_allreduce, g._handle, (ctypes.c_double * 1)()
         at, code, op = ctypes.addressof(raw), _c.TYPE["FP64"], _c.REDOP["SUM"]
 
@@ -25,7 +25,7 @@ def loop(g, kind, calls):
         run.keep = raw
         return run
     if kind == "numpy":
-        import numpy  # pylint: disable=import-outside-toplevel
+        import numpy
         x = numpy.zeros(1)
     if kind == "buffer":
         x = hocket.buffer(x)

@@ -33,7 +33,7 @@ class Type:
     __slots__ = ("name", "code", "size", "per", "kind", "format")
 
     def __init__(self, name: str, per: int = 1, kind: str = "number",
-                 format: Optional[str] = None) -> None:  # pylint: disable=redefined-builtin
+                 format: Optional[str] = None) -> None:
         self.name = name
         self.code = _c.TYPE[name.upper()]
         self.size = _c.lib.hk_type_size(self.code) * per
@@ -116,7 +116,7 @@ class Buffer:
                  "_args", "__weakref__")
 
     def __init__(self, address: int, nbytes: int, type: Optional[Type], readonly: bool,
-                 owner: Any, keep: Any, device: str = "cpu") -> None:  # pylint: disable=redefined-builtin
+                 owner: Any, keep: Any, device: str = "cpu") -> None:
         self.address = address
         self.nbytes = nbytes
         self.type = type
@@ -383,7 +383,7 @@ def lookup(x: Any) -> Buffer:
                     "CuPy, JAX) or __cuda_array_interface__")
 
 
-def buffer(x: Any, type: Any = None) -> Buffer:  # pylint: disable=redefined-builtin
+def buffer(x: Any, type: Any = None) -> Buffer:
     """A Buffer of x, to be passed to calls many times. type= reads its bytes as that type."""
     found = lookup(x)
     if type is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_int,
                     c_size_t, c_uint32, c_uint64, c_void_p)
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 from . import _library
 
@@ -51,12 +51,10 @@ INPROGRESS = STATUS["INPROGRESS"]
 
 # ---- structs ----
 
-Fields = List[Tuple[str, Any]]
-
 
 class Why(Structure):
     """struct hk_why"""
-    _fields_: Fields = [("text", c_char * HK_WHY_MAX)]
+    _fields_ = [("text", c_char * HK_WHY_MAX)]
 
     def line(self) -> str:
         return self.text.decode(errors="replace")
@@ -71,27 +69,27 @@ class Sized(Structure):
 
 class EnvInfo(Sized):
     """struct hk_env_info"""
-    _fields_: Fields = [("size", c_size_t), ("name", c_char_p), ("type", c_char_p),
-                        ("usual", c_char_p), ("about", c_char_p), ("readers", c_char_p),
-                        ("text", c_char_p), ("number", c_uint64), ("secret", c_bool),
-                        ("takes", c_char * 96)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("type", c_char_p),
+                ("usual", c_char_p), ("about", c_char_p), ("readers", c_char_p),
+                ("text", c_char_p), ("number", c_uint64), ("secret", c_bool),
+                ("takes", c_char * 96)]
 
 
 class GroupOpts(Sized):
     """struct hk_group_opts"""
-    _fields_: Fields = [("size", c_size_t), ("address", c_char_p), ("rank", c_uint32),
-                        ("nranks", c_uint32), ("key", c_char_p), ("host", c_char_p),
-                        ("iface", c_char_p), ("net", c_char_p), ("timeout_ns", c_uint64),
-                        ("check", c_bool), ("progress", c_bool), ("alloc", c_void_p),
-                        ("fabric", c_char_p), ("watch_ns", c_uint64), ("silence_ns", c_uint64),
-                        ("encrypt", c_bool), ("gpu", c_char_p)]
+    _fields_ = [("size", c_size_t), ("address", c_char_p), ("rank", c_uint32),
+                ("nranks", c_uint32), ("key", c_char_p), ("host", c_char_p),
+                ("iface", c_char_p), ("net", c_char_p), ("timeout_ns", c_uint64),
+                ("check", c_bool), ("progress", c_bool), ("alloc", c_void_p),
+                ("fabric", c_char_p), ("watch_ns", c_uint64), ("silence_ns", c_uint64),
+                ("encrypt", c_bool), ("gpu", c_char_p)]
 
 
 class Opts(Sized):
     """struct hk_opts"""
-    _fields_: Fields = [("size", c_size_t), ("algo", c_char_p), ("plan", c_void_p),
-                        ("timeout_ns", c_uint64), ("tag", c_uint32), ("factor", c_void_p),
-                        ("request", c_void_p), ("stream", c_void_p)]
+    _fields_ = [("size", c_size_t), ("algo", c_char_p), ("plan", c_void_p),
+                ("timeout_ns", c_uint64), ("tag", c_uint32), ("factor", c_void_p),
+                ("request", c_void_p), ("stream", c_void_p)]
 
 
 OPENED = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -99,70 +97,70 @@ OPENED = CFUNCTYPE(None, c_void_p, c_char_p)
 
 class GrowOpts(Sized):
     """struct hk_grow_opts"""
-    _fields_: Fields = [("size", c_size_t), ("address", c_char_p), ("timeout_ns", c_uint64),
-                        ("opened", OPENED), ("ctx", c_void_p)]
+    _fields_ = [("size", c_size_t), ("address", c_char_p), ("timeout_ns", c_uint64),
+                ("opened", OPENED), ("ctx", c_void_p)]
 
 
 class Choice(Sized):
     """struct hk_choice"""
-    _fields_: Fields = [("size", c_size_t), ("algo", c_char_p), ("net", c_char_p)]
+    _fields_ = [("size", c_size_t), ("algo", c_char_p), ("net", c_char_p)]
 
 
 class Port(Structure):
     """struct hk_port"""
-    _fields_: Fields = [("rank", c_uint32), ("lane", c_uint32)]
+    _fields_ = [("rank", c_uint32), ("lane", c_uint32)]
 
 
 class Span(Structure):
     """struct hk_span"""
-    _fields_: Fields = [("buf", c_int), ("first", c_uint32), ("run", c_uint32),
-                        ("period", c_uint32)]
+    _fields_ = [("buf", c_int), ("first", c_uint32), ("run", c_uint32),
+                ("period", c_uint32)]
 
 
 class After(Structure):
     """struct hk_after"""
-    _fields_: Fields = [("lane", c_uint32), ("step", c_uint32)]
+    _fields_ = [("lane", c_uint32), ("step", c_uint32)]
 
 
 class Step(Structure):
     """struct hk_step"""
-    _fields_: Fields = [("op", c_int), ("count", c_uint32), ("from_", Port), ("to", Port),
-                        ("src", Span), ("dst", Span), ("after", After)]
+    _fields_ = [("op", c_int), ("count", c_uint32), ("from_", Port), ("to", Port),
+                ("src", Span), ("dst", Span), ("after", After)]
 
 
 class Msg(Structure):
     """struct hk_msg"""
-    _fields_: Fields = [("src", c_uint32), ("dst", c_uint32)]
+    _fields_ = [("src", c_uint32), ("dst", c_uint32)]
 
 
 class PlanOpts(Sized):
     """struct hk_plan_opts"""
-    _fields_: Fields = [("size", c_size_t), ("algo", c_char_p), ("root", c_uint32),
-                        ("nodes", c_uint32), ("msgs", POINTER(Msg)), ("nmsgs", c_size_t),
-                        ("alloc", c_void_p), ("node_sizes", POINTER(c_uint32))]
+    _fields_ = [("size", c_size_t), ("algo", c_char_p), ("root", c_uint32),
+                ("nodes", c_uint32), ("msgs", POINTER(Msg)), ("nmsgs", c_size_t),
+                ("alloc", c_void_p), ("node_sizes", POINTER(c_uint32))]
 
 
 class PlanInfo(Sized):
     """struct hk_plan_info"""
-    _fields_: Fields = [("size", c_size_t), ("coll", c_int), ("algo", c_char_p),
-                        ("nranks", c_uint32), ("root", c_uint32), ("nodes", c_uint32),
-                        ("parts", c_uint32), ("slots", c_uint32), ("inplace", c_bool),
-                        ("msgs", POINTER(Msg)), ("nmsgs", c_size_t),
-                        ("node_sizes", POINTER(c_uint32))]
+    _fields_ = [("size", c_size_t), ("coll", c_int), ("algo", c_char_p),
+                ("nranks", c_uint32), ("root", c_uint32), ("nodes", c_uint32),
+                ("parts", c_uint32), ("slots", c_uint32), ("inplace", c_bool),
+                ("msgs", POINTER(Msg)), ("nmsgs", c_size_t),
+                ("node_sizes", POINTER(c_uint32))]
 
 
 class AlgoInfo(Sized):
     """struct hk_algo_info"""
-    _fields_: Fields = [("size", c_size_t), ("coll", c_int), ("name", c_char_p),
-                        ("alias", c_char_p), ("about", c_char_p), ("steps", c_char_p),
-                        ("sent", c_char_p), ("reduced", c_char_p), ("scratch", c_char_p),
-                        ("limits", c_char_p), ("nodes", c_bool), ("rooted", c_bool),
-                        ("inplace", c_bool), ("uneven", c_bool)]
+    _fields_ = [("size", c_size_t), ("coll", c_int), ("name", c_char_p),
+                ("alias", c_char_p), ("about", c_char_p), ("steps", c_char_p),
+                ("sent", c_char_p), ("reduced", c_char_p), ("scratch", c_char_p),
+                ("limits", c_char_p), ("nodes", c_bool), ("rooted", c_bool),
+                ("inplace", c_bool), ("uneven", c_bool)]
 
 
 class PrintOpts(Sized):
     """struct hk_print_opts"""
-    _fields_: Fields = [("size", c_size_t), ("one_rank", c_bool), ("rank", c_uint32)]
+    _fields_ = [("size", c_size_t), ("one_rank", c_bool), ("rank", c_uint32)]
 
 
 CHECK_PROGRESS = CFUNCTYPE(None, c_void_p, c_uint64, c_uint64)
@@ -170,67 +168,67 @@ CHECK_PROGRESS = CFUNCTYPE(None, c_void_p, c_uint64, c_uint64)
 
 class CheckOpts(Sized):
     """struct hk_check_opts"""
-    _fields_: Fields = [("size", c_size_t), ("inplace", c_bool), ("set_slots", c_bool),
-                        ("slots", c_uint32), ("alloc", c_void_p),
-                        ("progress", CHECK_PROGRESS), ("ctx", c_void_p)]
+    _fields_ = [("size", c_size_t), ("inplace", c_bool), ("set_slots", c_bool),
+                ("slots", c_uint32), ("alloc", c_void_p),
+                ("progress", CHECK_PROGRESS), ("ctx", c_void_p)]
 
 
 class CheckCost(Structure):
     """struct hk_check_cost"""
-    _fields_: Fields = [("steps_total", c_uint64), ("messages", c_uint64),
-                        ("critical", c_uint32), ("chunks", c_uint32),
-                        ("busiest_sent", c_uint64), ("busiest_received", c_uint64),
-                        ("busiest_reduced", c_uint64), ("busiest_copied", c_uint64),
-                        ("sent", c_uint64), ("scratch_max", c_uint32),
-                        ("scratch_used", c_uint32), ("lanes_max", c_uint32)]
+    _fields_ = [("steps_total", c_uint64), ("messages", c_uint64),
+                ("critical", c_uint32), ("chunks", c_uint32),
+                ("busiest_sent", c_uint64), ("busiest_received", c_uint64),
+                ("busiest_reduced", c_uint64), ("busiest_copied", c_uint64),
+                ("sent", c_uint64), ("scratch_max", c_uint32),
+                ("scratch_used", c_uint32), ("lanes_max", c_uint32)]
 
 
 class CheckReport(Sized):
     """struct hk_check_report"""
-    _fields_: Fields = [("size", c_size_t), ("proved", c_bool), ("refusal", c_int),
-                        ("invariant", c_uint32), ("rank", c_uint32), ("lane", c_uint32),
-                        ("step", c_uint32), ("expected", c_char * HK_CHECK_TEXT_MAX),
-                        ("found", c_char * HK_CHECK_TEXT_MAX), ("why", Why),
-                        ("consistent", c_bool), ("cost", CheckCost)]
+    _fields_ = [("size", c_size_t), ("proved", c_bool), ("refusal", c_int),
+                ("invariant", c_uint32), ("rank", c_uint32), ("lane", c_uint32),
+                ("step", c_uint32), ("expected", c_char * HK_CHECK_TEXT_MAX),
+                ("found", c_char * HK_CHECK_TEXT_MAX), ("why", Why),
+                ("consistent", c_bool), ("cost", CheckCost)]
 
 
 class FabricInfo(Sized):
     """struct hk_fabric_info"""
-    _fields_: Fields = [("size", c_size_t), ("name", c_char_p), ("about", c_char_p),
-                        ("ranks", c_uint32), ("nodes", c_uint32), ("node_ranks", c_uint32),
-                        ("links", c_uint64)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("about", c_char_p),
+                ("ranks", c_uint32), ("nodes", c_uint32), ("node_ranks", c_uint32),
+                ("links", c_uint64)]
 
 
 class FabricConstant(Sized):
     """struct hk_fabric_constant"""
-    _fields_: Fields = [("size", c_size_t), ("name", c_char_p), ("value", c_double),
-                        ("unit", c_char_p), ("source", c_char_p)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("value", c_double),
+                ("unit", c_char_p), ("source", c_char_p)]
 
 
 class FabricName(Sized):
     """struct hk_fabric_name"""
-    _fields_: Fields = [("size", c_size_t), ("name", c_char_p), ("scale", c_char_p),
-                        ("options", c_char_p), ("about", c_char_p)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("scale", c_char_p),
+                ("options", c_char_p), ("about", c_char_p)]
 
 
 class SimJob(Structure):
     """struct hk_sim_job"""
-    _fields_: Fields = [("plan", c_void_p), ("bytes", c_double),
-                        ("devices", POINTER(c_uint32)), ("start_ns", c_double)]
+    _fields_ = [("plan", c_void_p), ("bytes", c_double),
+                ("devices", POINTER(c_uint32)), ("start_ns", c_double)]
 
 
 class SimFault(Structure):
     """struct hk_sim_fault"""
-    _fields_: Fields = [("kind", c_int), ("link", c_char_p), ("rank", c_uint32),
-                        ("factor", c_double), ("ns", c_double)]
+    _fields_ = [("kind", c_int), ("link", c_char_p), ("rank", c_uint32),
+                ("factor", c_double), ("ns", c_double)]
 
 
 class SimEvent(Structure):
     """struct hk_sim_event"""
-    _fields_: Fields = [("job", c_uint32), ("rank", c_uint32), ("lane", c_uint32),
-                        ("step", c_uint32), ("slice", c_uint32), ("op", c_int),
-                        ("from_", c_uint32), ("to", c_uint32), ("bytes", c_double),
-                        ("start_ns", c_double), ("end_ns", c_double), ("message", c_bool)]
+    _fields_ = [("job", c_uint32), ("rank", c_uint32), ("lane", c_uint32),
+                ("step", c_uint32), ("slice", c_uint32), ("op", c_int),
+                ("from_", c_uint32), ("to", c_uint32), ("bytes", c_double),
+                ("start_ns", c_double), ("end_ns", c_double), ("message", c_bool)]
 
 
 SIM_EVENT = CFUNCTYPE(None, c_void_p, POINTER(SimEvent))
@@ -239,49 +237,49 @@ SIM_PROGRESS = CFUNCTYPE(None, c_void_p, c_double)
 
 class SimOpts(Sized):
     """struct hk_sim_opts"""
-    _fields_: Fields = [("size", c_size_t), ("alloc", c_void_p), ("full", c_bool),
-                        ("seed", c_uint64), ("samples", c_uint32), ("jitter", c_double),
-                        ("faults", POINTER(SimFault)), ("nfaults", c_uint32),
-                        ("event", SIM_EVENT), ("ctx", c_void_p), ("slice_bytes", c_double),
-                        ("progress", SIM_PROGRESS), ("calls", c_uint32),
-                        ("messages_max", c_uint64)]
+    _fields_ = [("size", c_size_t), ("alloc", c_void_p), ("full", c_bool),
+                ("seed", c_uint64), ("samples", c_uint32), ("jitter", c_double),
+                ("faults", POINTER(SimFault)), ("nfaults", c_uint32),
+                ("event", SIM_EVENT), ("ctx", c_void_p), ("slice_bytes", c_double),
+                ("progress", SIM_PROGRESS), ("calls", c_uint32),
+                ("messages_max", c_uint64)]
 
 
 class SimResult(Sized):
     """struct hk_sim_result"""
-    _fields_: Fields = [("size", c_size_t), ("time_ns", c_double), ("p95_ns", c_double),
-                        ("bound_ns", c_double), ("bound_bytes_ns", c_double),
-                        ("bound_delay_ns", c_double), ("algbw", c_double),
-                        ("busbw", c_double), ("bottleneck", c_char * 96), ("busy", c_double),
-                        ("messages", c_uint64), ("simulated", c_uint64),
-                        ("classes", c_uint32), ("folded", c_bool), ("smeared", c_bool)]
+    _fields_ = [("size", c_size_t), ("time_ns", c_double), ("p95_ns", c_double),
+                ("bound_ns", c_double), ("bound_bytes_ns", c_double),
+                ("bound_delay_ns", c_double), ("algbw", c_double),
+                ("busbw", c_double), ("bottleneck", c_char * 96), ("busy", c_double),
+                ("messages", c_uint64), ("simulated", c_uint64),
+                ("classes", c_uint32), ("folded", c_bool), ("smeared", c_bool)]
 
 
 class SimChoice(Structure):
     """struct hk_sim_choice"""
-    _fields_: Fields = [("coll", c_int), ("ranks", c_uint32), ("root", c_uint32),
-                        ("bytes", c_double), ("all", c_bool)]
+    _fields_ = [("coll", c_int), ("ranks", c_uint32), ("root", c_uint32),
+                ("bytes", c_double), ("all", c_bool)]
 
 
 class SimCandidate(Sized):
     """struct hk_sim_candidate"""
-    _fields_: Fields = [("size", c_size_t), ("algo", c_char_p), ("estimate_ns", c_double),
-                        ("steps", c_double), ("sent", c_double), ("reduced", c_double),
-                        ("simulated", c_bool), ("result", SimResult)]
+    _fields_ = [("size", c_size_t), ("algo", c_char_p), ("estimate_ns", c_double),
+                ("steps", c_double), ("sent", c_double), ("reduced", c_double),
+                ("simulated", c_bool), ("result", SimResult)]
 
 
 class SimNcclCall(Structure):
     """struct hk_sim_nccl_call"""
-    _fields_: Fields = [("coll", c_int), ("n", c_uint32), ("bytes", c_double),
-                        ("type", c_int)]
+    _fields_ = [("coll", c_int), ("n", c_uint32), ("bytes", c_double),
+                ("type", c_int)]
 
 
 class SimNcclResult(Sized):
     """struct hk_sim_nccl_result"""
-    _fields_: Fields = [("size", c_size_t), ("time_ns", c_double), ("bound_ns", c_double),
-                        ("nccl_ns", c_double), ("algbw", c_double), ("busbw", c_double),
-                        ("algo", c_char_p), ("proto", c_char_p), ("channels", c_uint32),
-                        ("bottleneck", c_char_p)]
+    _fields_ = [("size", c_size_t), ("time_ns", c_double), ("bound_ns", c_double),
+                ("nccl_ns", c_double), ("algbw", c_double), ("busbw", c_double),
+                ("algo", c_char_p), ("proto", c_char_p), ("channels", c_uint32),
+                ("bottleneck", c_char_p)]
 
 
 # The structs, by their names in C; a member `from_` is `from` there.

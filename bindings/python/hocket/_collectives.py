@@ -193,7 +193,7 @@ class Collectives:
     # ---- arguments ----
 
     @staticmethod
-    def _kind(type: Any, *buffers: Optional[Buffer]) -> Type:  # pylint: disable=redefined-builtin
+    def _kind(type: Any, *buffers: Optional[Buffer]) -> Type:
         """The type of all these buffers, or the one that is named."""
         if type is not None:
             return type_named(type)
@@ -335,7 +335,8 @@ class Collectives:
 
     # ---- blocks ----
 
-    def _pair(self, x: Any, out: Any, type: Any, times: int, shape: Any) -> Tuple[Buffer, Buffer, Type]:
+    def _pair(self, x: Any, out: Any, type: Any, times: int,
+              shape: Any) -> Tuple[Buffer, Buffer, Type]:
         """in and out, where out has `times` as many elements; a new out if there is none."""
         a = lookup(x)
         b = self._writable(lookup(like(x, shape, times) if out is None else out))

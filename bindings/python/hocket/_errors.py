@@ -42,12 +42,12 @@ class InvalidError(Error, ValueError):
     status = _c.STATUS["EINVAL"]
 
 
-class MemoryError(Error, builtins.MemoryError):  # pylint: disable=redefined-builtin
+class MemoryError(Error, builtins.MemoryError):
     """There is not enough memory."""
     status = _c.STATUS["ENOMEM"]
 
 
-class SyntaxError(Error, ValueError):  # pylint: disable=redefined-builtin
+class SyntaxError(Error, ValueError):
     """A file, or a text, is malformed; the line says where."""
     status = _c.STATUS["ESYNTAX"]
 
@@ -57,7 +57,7 @@ class LimitError(Error, ValueError):
     status = _c.STATUS["ELIMIT"]
 
 
-class IOError(Error, builtins.OSError):  # pylint: disable=redefined-builtin
+class IOError(Error, builtins.OSError):
     """Input or output failed."""
     status = _c.STATUS["EIO"]
 
@@ -67,7 +67,7 @@ class RefusedError(Error):
     status = _c.STATUS["EREFUSED"]
 
 
-class TimeoutError(Error, builtins.TimeoutError):  # pylint: disable=redefined-builtin
+class TimeoutError(Error, builtins.TimeoutError):
     """A call was not over by its deadline. Its group has failed."""
     status = _c.STATUS["ETIMEDOUT"]
 

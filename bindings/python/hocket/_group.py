@@ -46,7 +46,7 @@ class Group(Collectives):
         self._handle: Optional[int] = handle
         self._plain: Optional[c_void_p] = c_void_p(handle)
         self._gone = _CLOSED
-        self._progress = parent._progress if parent else progress
+        self._progress: bool = parent._progress if parent else progress
         shares = parent is not None and not self._progress
         self._lock = parent._lock if parent and shares else threading.Lock()
         self._pending: Dict[int, Request] = {}
@@ -147,7 +147,7 @@ class Group(Collectives):
         self._do(_c.lib.hk_group_translate, raw, len(asked), to._open(), raw)
         return [None if r == _c.HK_NONE else r for r in raw[:len(asked)]]
 
-    def choice(self, coll: str, count: int, type: Any = "fp32") -> Choice:  # pylint: disable=redefined-builtin
+    def choice(self, coll: str, count: int, type: Any = "fp32") -> Choice:
         """What a call of `count` elements gets that names no algorithm."""
         found = _c.Choice()
         self._do(_c.lib.hk_group_choice, coll_code(coll), count, type_named(type).code,
@@ -252,7 +252,7 @@ class Group(Collectives):
 
     # ---- memory ----
 
-    def empty(self, shape: Union[int, Sequence[int]], type: Any = "fp32") -> Any:  # pylint: disable=redefined-builtin
+    def empty(self, shape: Union[int, Sequence[int]], type: Any = "fp32") -> Any:
         """Zeroed memory that the other ranks of this host read in place (hk_mem_alloc).
 
         A NumPy array if NumPy can be imported, else a memoryview, of that shape and type.
@@ -270,12 +270,12 @@ class Group(Collectives):
         fmt = kind.format or {1: "B", 2: "H"}.get(kind.size)
         raw = "H" if fmt == "e" else fmt           # memoryview has no fp16
         try:
-            import numpy  # pylint: disable=import-outside-toplevel
+            import numpy
         except ImportError:
             if raw is None:
                 raise InvalidError(f"memory of {kind.name} needs NumPy; ask for fp32 or fp64") \
                     from None
-            view = memoryview(block).cast("B")[:elements * kind.size]
+            view: Any = memoryview(block).cast("B")[:elements * kind.size]
             if not elements:
                 return view.cast(raw)
             return view.cast("B").cast(raw, list(lengths) or [1])
@@ -289,7 +289,7 @@ class Group(Collectives):
         def over(block: Any) -> None:
             block.group._block_over(block.at)
 
-        kind = type("Block", (c_uint8 * nbytes,), {"__del__": over})
+        kind: Any = type("Block", (c_uint8 * nbytes,), {"__del__": over})
         block = kind.from_address(at.value)
         block.group = self
         block.at = at.value
@@ -460,6 +460,7 @@ def group(*, address: Optional[str] = None, rank: Union[int, str, None] = None,
     why = _c.Why()
     made = c_void_p()
     _check(_c.lib.hk_group_create(byref(opts), byref(why), byref(made)), why)
+    assert made.value is not None
     return Group(made.value, progress=progress)
 
 
@@ -499,7 +500,7 @@ class Threads(List[Group]):
         def act(r: int) -> None:
             try:
                 results[r] = work(self[r])
-            except BaseException as problem:  # pylint: disable=broad-except
+            except BaseException as problem:
                 problems.append(problem)
                 if self[r]._handle is not None and self[r].failed is None:
                     self[r].revoke()
@@ -534,7 +535,7 @@ def threads(size: int, work: Optional[Callable[[Group], Any]] = None, *,
     why = _c.Why()
     made = (c_void_p * size)()
     _check(_c.lib.hk_group_threads(size, byref(opts), byref(why), made), why)
-    groups = Threads(Group(handle, progress=progress) for handle in made)
+    groups = Threads(Group(handle, progress=progress) for handle in made if handle)
     if work is None:
         return groups
     with groups:

@@ -80,10 +80,10 @@ def command() -> str:
         if os.path.isfile(file) and os.access(file, os.X_OK):
             return file
     for folder in os.environ.get("PATH", "").split(os.pathsep):
-        file = shutil.which("hocket", path=folder) if folder else None
+        found = shutil.which("hocket", path=folder) if folder else None
         # Not the script of this package, which would call itself.
-        if file and not _is_script(file):
-            return file
+        if found and not _is_script(found):
+            return found
     raise FileNotFoundError("the command hocket is neither in this package, nor beside "
                             f"{library}, nor on PATH: install it, or build it (make)")
 

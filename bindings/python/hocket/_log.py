@@ -21,7 +21,7 @@ def log(fn: Optional[Callable[[str, str], None]]) -> None:
 
         hocket.log(lambda level, line: logging.getLogger("hocket").warning(line))
     """
-    global _set  # pylint: disable=global-statement
+    global _set
 
     def call(_ctx: Any, level: int, line: Optional[bytes]) -> None:
         assert fn is not None

@@ -34,7 +34,7 @@ def printed(function: Any, *args: Any) -> str:
 class Step(NamedTuple):
     """One action of a lane: send, recv, reduce, copy, or a fused form."""
     op: str
-    count: int                     # chunks
+    chunks: int                    # that it moves
     source: Optional[int]          # the rank that a message comes from
     to: Optional[int]              # the rank that one goes to
     src: Tuple[str, Tuple[int, ...]]   # the buffer and the slots that it reads
@@ -66,7 +66,7 @@ class Report:
         self.consistent = bool(raw.proved and raw.consistent)
         self.cost: Dict[str, int] = {}
         if raw.proved:
-            self.cost = {name: getattr(raw.cost, name) for name, _ in _c.CheckCost._fields_}
+            self.cost = {name: getattr(raw.cost, name) for name, *_ in _c.CheckCost._fields_}
 
     def __bool__(self) -> bool:
         return self.proved
@@ -203,12 +203,12 @@ class Plan:
 
     def sim(self, fabric: Any, size: Any, **options: Any) -> "Row":
         """Its time on a fabric for `size` bytes ("64M"): a row, see hocket.sim()."""
-        from . import _sim  # pylint: disable=import-outside-toplevel,cyclic-import
+        from . import _sim
         return _sim.run(self, fabric, size, **options)
 
     def svg(self) -> str:
         """Its messages round by round, as a drawing."""
-        from . import _draw  # pylint: disable=import-outside-toplevel,cyclic-import
+        from . import _draw
         return _draw.plan_svg(self)
 
     def _repr_svg_(self) -> Optional[str]:

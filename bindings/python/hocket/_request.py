@@ -71,7 +71,7 @@ class Request:
         return True
 
     def _end(self) -> None:
-        self._group._pending.pop(self._handle, None)
+        self._group._pending.pop(self._handle or 0, None)
         self._handle = None
         self._keep = None
 
@@ -148,7 +148,7 @@ class Request:
         return fd.value
 
     def __await__(self) -> Generator[Any, None, Any]:
-        import asyncio  # pylint: disable=import-outside-toplevel
+        import asyncio
         if not self.test():
             if self._future is None:
                 self._future = asyncio.ensure_future(self._watch())
@@ -158,7 +158,7 @@ class Request:
 
     async def _watch(self) -> None:
         """Returns once the request is over, whatever its status."""
-        import asyncio  # pylint: disable=import-outside-toplevel
+        import asyncio
         loop = asyncio.get_running_loop()
         fd = self.fileno()
         ready = asyncio.Event()
@@ -173,7 +173,7 @@ class Request:
                 try:
                     if self.test():
                         return
-                except Exception:              # noqa: it is over; the outcome says it
+                except Exception:              # it is over; the outcome says it
                     if self._handle is None:
                         return
                     raise

@@ -92,7 +92,7 @@ def run(plan: Plan, fabric: Any, size: Any, **options: Any) -> Row:
 
 
 def candidates(coll: str, fabric: Any, size: Any, *, ranks: Optional[int] = None,
-               root: int = 0, all: bool = False, **options: Any) -> Rows:  # pylint: disable=redefined-builtin
+               root: int = 0, all: bool = False, **options: Any) -> Rows:
     """Every algorithm that fits, the fastest first: what `hocket explain` shows.
 
     Those that cannot win are not simulated (all=True: they are); their time_us is None and
@@ -158,7 +158,7 @@ def _plan_on(where: Fabric, coll: str, ranks: int, algo: str, root: int) -> Plan
 
 
 def nccl(coll: str, *, fabric: Any, sizes: Any = "1M", ranks: Optional[int] = None,
-         type: Any = "fp32") -> Rows:  # pylint: disable=redefined-builtin
+         type: Any = "fp32") -> Rows:
     """What NCCL 2.30.7 would choose on a fabric of GPUs, and how long it takes."""
     where = make_fabric(fabric)
     rows = Rows()

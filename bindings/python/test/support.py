@@ -10,8 +10,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(HERE)
 sys.path.insert(0, PACKAGE)
 
-import hocket  # noqa: E402  pylint: disable=wrong-import-position,unused-import
-from hocket import _library  # noqa: E402  pylint: disable=wrong-import-position
+import hocket  # noqa: E402
+from hocket import _library  # noqa: E402
 
 
 def environment(**more):

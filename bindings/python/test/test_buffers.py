@@ -73,7 +73,8 @@ class Kinds(unittest.TestCase):
     def test_protocol(self):
         for x, name, count in ((bytearray(6), "uint8", 6), (array.array("d", [1]), "fp64", 1),
                                (memoryview(bytearray(8)).cast("i"), "int32", 2),
-                               ((ctypes.c_int16 * 5)(), "int16", 5), (mmap.mmap(-1, 16), "uint8", 16),
+                               ((ctypes.c_int16 * 5)(), "int16", 5),
+                               (mmap.mmap(-1, 16), "uint8", 16),
                                ((ctypes.c_float * 3 * 2)(), "fp32", 6)):
             b = _buffer.lookup(x)
             self.assertEqual((b.type.name, b.count, b.readonly, b.device),
@@ -209,10 +210,9 @@ class NumPy(unittest.TestCase):
             assert (shared == 2).all()
         hocket.threads(2, work, timeout=20)
 
-
     def test_bf16(self):
         try:
-            import ml_dtypes  # pylint: disable=import-outside-toplevel
+            import ml_dtypes
         except ImportError:
             self.skipTest("there is no ml_dtypes")
 
@@ -224,7 +224,7 @@ class NumPy(unittest.TestCase):
 
     def test_pandas(self):
         try:
-            import pandas  # pylint: disable=import-outside-toplevel
+            import pandas
         except ImportError:
             self.skipTest("there is no pandas")
         frame = pandas.DataFrame(hocket.sim("allreduce", fabric="dgx-h100:1",

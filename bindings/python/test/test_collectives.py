@@ -46,7 +46,7 @@ class Operations(unittest.TestCase):
         def work(g):
             for algo in ("ring", "direct"):
                 x = array.array("d", range(7))
-                g.allreduce(x, algo=algo, timeout=10)
+                g.allreduce(x, algo=algo, timeout=30)
                 assert list(x) == [g.size * i for i in range(7)]
             plan = hocket.plan("allreduce", ranks=g.size, algo="ring")
             x = array.array("d", range(7))
@@ -240,17 +240,12 @@ class Refusals(unittest.TestCase):
 
     def test_threads(self):
         """A second thread in the same group is told so."""
-        groups = hocket.threads(2, timeout=10)
-        entered, refused = threading.Event(), []
-
-        def first():
-            entered.set()
-            groups[0].barrier()
-
-        worker = threading.Thread(target=first)
+        groups = hocket.threads(2, timeout=30)
+        refused = []
+        worker = threading.Thread(target=groups[0].barrier)
         worker.start()
-        entered.wait()
-        time.sleep(0.1)
+        while not groups[0]._lock.locked():
+            time.sleep(0.001)
         try:
             groups[0].barrier()
         except hocket.InvalidError as error:
@@ -262,7 +257,7 @@ class Refusals(unittest.TestCase):
 
     def test_gil(self):
         """A rank that waits lets other threads run."""
-        groups = hocket.threads(2, timeout=10)
+        groups = hocket.threads(2, timeout=30)
         worker = threading.Thread(target=groups[0].barrier)
         worker.start()
         began = time.monotonic()

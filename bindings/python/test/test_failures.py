@@ -3,6 +3,7 @@
 
 import array
 import pickle
+import threading
 import time
 import unittest
 
@@ -29,12 +30,16 @@ class Errors(unittest.TestCase):
             self.assertIsNone(problem.rank)
 
     def test_timeout(self):
+        over = threading.Event()
+
         def work(g):
-            if g.rank == 0:
-                g.barrier(timeout=0.2)
-            else:
-                time.sleep(0.5)
+            if g.rank == 1:
+                over.wait(30)
                 g.barrier()
+            try:
+                g.barrier(timeout=0.2)
+            finally:
+                over.set()
         with self.assertRaises(hocket.TimeoutError) as caught:
             hocket.threads(2, work, timeout=20)
         self.assertIn("rank 1", str(caught.exception))
@@ -47,7 +52,6 @@ class Errors(unittest.TestCase):
         self.assertIn("allreduce", str(caught.exception))
 
     def test_revoke_from_another_thread(self):
-        import threading  # pylint: disable=import-outside-toplevel
         groups = hocket.threads(2, timeout=20, progress=True)
         threading.Timer(0.2, groups[0].revoke).start()
         with self.assertRaises(hocket.RevokedError):
@@ -85,7 +89,7 @@ class Deaths(unittest.TestCase):
                 took = time.monotonic() - began
                 assert error.rank == 1 and error.ranks == (1,), error.ranks
                 assert "rank 1" in str(error), error
-                assert took < 2, took
+                assert took < 10, took        # a second, on a machine that is not busy
             with g.shrink() as again:
                 sys.stdout.write(f"left {again.allreduce(array.array('q', [1]))[0]} {g.lost}\\n")
             g.close()
@@ -108,7 +112,7 @@ class Deaths(unittest.TestCase):
             """, options=("--keep-going",))
         self.assertIn("told: rank 0", out)
         self.assertNotEqual(status, 0)
-        self.assertLess(time.monotonic() - began, 15)
+        self.assertLess(time.monotonic() - began, 25)
 
 
 class Fork(unittest.TestCase):
@@ -166,9 +170,9 @@ class Exit(unittest.TestCase):
 
     def ends(self, code, wanted=0, **more):
         began = time.monotonic()
-        status, out = python(code, timeout=20, **more)
+        status, out = python(code, timeout=50, **more)
         self.assertEqual(status, wanted, out)
-        self.assertLess(time.monotonic() - began, 15)
+        self.assertLess(time.monotonic() - began, 40)
         return out
 
     def test_open_groups(self):

@@ -90,7 +90,7 @@ class Functions(unittest.TestCase):
         for name in sorted(os.listdir(folder)):
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 text += file.read()
-        import re  # pylint: disable=import-outside-toplevel
+        import re
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         found = {}
         pattern = r"HK_API\s+(?:HK_NODISCARD\s+)?([\w\s*]+?)\s*\b(hk_\w+)\(([^;]*?)\);"

@@ -52,7 +52,7 @@ class Import(unittest.TestCase):
         status, out = python("import hocket", **env)
         self.assertNotEqual(status, 0)
         self.assertIn("HOCKET_LIBRARY=/no/such/libhocket.so: there is no such file", out)
-        import ctypes.util  # pylint: disable=import-outside-toplevel
+        import ctypes.util
         other = ctypes.util.find_library("m")
         for folder in ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64"):
             if os.path.exists(os.path.join(folder, other)):

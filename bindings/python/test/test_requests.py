@@ -5,6 +5,7 @@ import array
 import asyncio
 import gc
 import select
+import threading
 import time
 import unittest
 import weakref
@@ -24,7 +25,7 @@ class Requests(unittest.TestCase):
             x, y = floats(1000), array.array("q", [g.rank])
             first = g.allreduce(x, wait=False)
             second = g.allreduce(y, op="max", wait=False)
-            assert not first._result is None and "in progress" in repr(first)
+            assert first._result is not None and "in progress" in repr(first)
             assert second.wait()[0] == g.size - 1
             assert first.wait() is x and x[0] == g.size
             assert first.done and first.test() and first.wait() is x
@@ -166,15 +167,20 @@ class Await(unittest.TestCase):
         groups.close()
 
     def test_failure(self):
+        over = threading.Event()
+
         async def alone(g):
             with self.assertRaises(hocket.TimeoutError):
                 await g.barrier(wait=False, timeout=0.3)
 
         def work(g):
-            if g.rank == 0:
+            if g.rank == 1:
+                over.wait(30)
+                return
+            try:
                 asyncio.run(alone(g))
-            else:
-                time.sleep(0.6)
+            finally:
+                over.set()
         hocket.threads(2, work, timeout=20)
 
 
