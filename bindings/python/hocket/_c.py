@@ -415,7 +415,11 @@ SIGNATURES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
 }
 
 for _name, (_result, _takes) in SIGNATURES.items():
-    _function = getattr(lib, _name)
+    try:
+        _function = getattr(lib, _name)
+    except AttributeError:
+        raise ImportError(f"{_library.path()} has no {_name}: it is older than this package; "
+                          "build or install it again") from None
     _function.restype = _result
     _function.argtypes = _takes
 

@@ -202,6 +202,20 @@ class Exit(unittest.TestCase):
             time.sleep(0.2)
             """)
 
+    def test_interrupt(self):
+        """Ctrl-C reaches a rank that waits for a request."""
+        out = self.ends("""
+            import hocket, os, signal, threading
+            groups = hocket.threads(2, timeout=60)
+            request = groups[0].barrier(wait=False)
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                request.wait()
+            except KeyboardInterrupt:
+                print("seen")
+            """)
+        self.assertEqual(out, "seen\n")
+
     def test_exception_with_open_group(self):
         out = self.ends("""
             import hocket
