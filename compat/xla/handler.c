@@ -99,6 +99,8 @@ static struct hk__ffi_error *refuse(const struct hk__ffi_frame *frame, enum hk__
 	va_start(list, fmt);
 	vsnprintf(text, sizeof(text), fmt, list);
 	va_end(list);
+	/* XLA copies what args points at; cppcheck takes the error for args. */
+	/* cppcheck-suppress returnDanglingLifetime */
 	return frame->api->error_create(&args);
 }
 
