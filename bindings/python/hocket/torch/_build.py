@@ -44,7 +44,7 @@ def _compiler() -> List[str]:
     for name in ("g++", "c++", "clang++"):
         if shutil.which(name):
             return [name]
-    raise BuildError("hocket.torch is built on first use and needs a C++17 compiler: install g++, "
+    raise BuildError("hocket.torch is built on first use and needs a C++ compiler: install g++, "
                      "or name one in CXX, or set HOCKET_CACHE to a folder that has it built")
 
 
@@ -68,15 +68,27 @@ def _identity(include: str, library: str) -> str:
     return f"torch-{torch.__version__}-{digest.hexdigest()[:16]}"
 
 
+def _standard(folders: List[str]) -> str:
+    """The C++ that torch's headers ask for: newer ones want C++20, and older compilers lack it."""
+    for folder in folders:
+        header = os.path.join(folder, "ATen", "ATen.h")
+        if os.path.exists(header):
+            with open(header, encoding="utf-8") as text:
+                return "c++20" if "C++20 or later" in text.read() else "c++17"
+    return "c++17"
+
+
 def _command(include: str, library: str, target: str) -> List[str]:
     import torch
     from torch.utils import cpp_extension
 
-    command = _compiler() + ["-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
+    headers = cpp_extension.include_paths()
+    command = _compiler() + [f"-std={_standard(headers)}", "-O2", "-fPIC", "-shared",
+                             "-fvisibility=hidden", "-w",
                              f"-DTORCH_EXTENSION_NAME={NAME}", "-DTORCH_API_INCLUDE_EXTENSION_H",
                              f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
                              "-I" + include, "-I" + sysconfig.get_path("include")]
-    command += [f"-isystem{folder}" for folder in cpp_extension.include_paths()]
+    command += [f"-isystem{folder}" for folder in headers]
     command += shlex.split(os.environ.get("CXXFLAGS", ""))
     command += [os.path.join(_SOURCES, "backend.cc"), "-o", target]
     folder = os.path.join(os.path.dirname(torch.__file__), "lib")
