@@ -220,6 +220,14 @@ test-torch-cpu: all ## hocket.torch, a backend of PyTorch, on the CPU; installs 
 	@scripts/torch-env '$(TORCH_ENV)'
 	@$(in_torch) python -m unittest discover -v -s bindings/python/test_torch
 
+# Another torch than 2.11.0: TORCH_VERSION=2.15.0 TORCH_ENV=.cache/torch-2.15.0.
+TORCH_VERSION ?=
+
+test-torch-suite: all ## PyTorch's own distributed tests on hocket.torch, on the CPU; TORCH_VERSION and TORCH_ENV choose the torch
+	@scripts/setup test
+	@scripts/torch-env '$(TORCH_ENV)' $(if $(TORCH_VERSION),--torch '$(TORCH_VERSION)')
+	@$(in_torch) python bindings/python/test_torch/suite.py
+
 bench-gpu: ## eight ranks on one GPU, beside what it can do; needs a GPU and nvcc
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
@@ -302,6 +310,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-torch-cpu test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-gpu test-python-long test-python-numpy bench-python

@@ -28,7 +28,23 @@ import unittest
 
 # The reasons why a test that runs for Gloo or MPI cannot pass here, by its name.
 DIFFERENCES = {
+    "test_barrier_timeout_full_group":
+        "wants \"timeout\" in the text; Hocket's says what was not finished in how many seconds",
+    "test_barrier_timeout_group": "the same",
+    "test_ddp_logging_data_cpu":
+        "wants the name of the backend; DDP's log has \"custom\" for all that are not PyTorch's own",
+    "test_monitored_barrier_gloo":
+        "torch.distributed.monitored_barrier takes Gloo's groups alone, by name",
+    "test_monitored_barrier_gloo_subgroup": "the same",
+    "test_monitored_barrier_failure_order": "the same",
+    "test_monitored_barrier_wait_all_ranks": "the same",
+    "test_monitored_barrier_gloo_rank_0_timeout":
+        "a deadline of 0 s: Gloo's text blames rank 0, Hocket's the first rank that did not come",
+    "test_sparse_all_reduce_sum": "sparse tensors are not there",
 }
+
+# Tests that are skipped because they want more ranks are run with these, too.
+MORE_RANKS = (4, 8)
 
 MASK = os.environ.get("HK_SUITE_MASK", "")
 BACKEND = os.environ.get("HK_SUITE_BACKEND", "hocket")
@@ -46,7 +62,21 @@ if MASK:
             set(DistTestCases.backend_feature[feature]) | {"hocket", MASK})
     from torch.testing._internal.distributed import distributed_test
 
-    distributed_test.BACKEND = BACKEND
+    class Name(str):
+        """The name of the backend that is opened; tests that compare it see the mask."""
+
+        def __eq__(self, other):
+            return str.__eq__(self, other) or other == MASK
+
+        def __ne__(self, other):
+            return not self == other
+
+        __hash__ = str.__hash__
+
+    distributed_test.BACKEND = Name(BACKEND)
+    for supported in (distributed_test.PROFILING_SUPPORTED_BACKENDS,
+                      distributed_test.SEND_RECV_PROFILING_SUPPORTED_BACKENDS):
+        supported.append(BACKEND)
 
     class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
         def setUp(self):
@@ -105,17 +135,17 @@ def run_here():
         unittest.TestSuite(map(Suite, names)))
 
 
-def run_mask(mask, args):
+def run_mask(mask, ranks, names, args):
     """Outcomes and reasons by name; a test that ended the process has failed, and others go on."""
     outcomes = {}
     left = [""]
     while left:
         with tempfile.TemporaryDirectory() as folder:
             notes = os.path.join(folder, "notes")
-            asked = {"names": args.names, "match": args.match, "done": list(outcomes)}
+            asked = {"names": names, "match": args.match, "done": list(outcomes)}
             environment = dict(os.environ, HK_SUITE_MASK=mask, HK_SUITE_NOTES=notes,
                                HK_SUITE_ASKED=json.dumps(asked), HK_SUITE_BACKEND=args.backend,
-                               WORLD_SIZE=str(args.ranks), TEMP_DIR=folder,
+                               WORLD_SIZE=str(ranks), TEMP_DIR=folder,
                                MASTER_ADDR="127.0.0.1",
                                DISTRIBUTED_TESTS_DEFAULT_TIMEOUT=str(args.limit))
             if args.spawn:
@@ -180,9 +210,14 @@ def main():
     version = importlib.metadata.version("torch")
     total = collections.Counter()
     for mask in args.mask or ["gloo", "mpi"]:
-        counts = report(args.backend, mask, run_mask(mask, args))
-        print(f"torch {version}, {args.backend} as {mask}, {args.ranks} ranks: "
-              f"{line_of(counts)}", flush=True)
+        outcomes = run_mask(mask, args.ranks, args.names, args)
+        for ranks in MORE_RANKS:
+            more = [name for name, (outcome, reason) in outcomes.items()
+                    if outcome == "skipped" and "world size" in reason]
+            if more and ranks > args.ranks:
+                outcomes.update(run_mask(mask, ranks, more, args))
+        counts = report(args.backend, mask, outcomes)
+        print(f"torch {version}, {args.backend} as {mask}: {line_of(counts)}", flush=True)
         total += counts
     print(line_of(total))
     return 1 if total["failed"] else 0

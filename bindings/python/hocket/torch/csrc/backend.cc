@@ -202,32 +202,19 @@ public:
 			 const c10d::AllgatherOptions &opts) override
 	{
 		const at::Tensor &input = one("all_gather", inputs);
-		const Tensors &list = blocks("all_gather", one_list("all_gather", outputs), input);
+		const Tensors &list = one_list("all_gather", outputs);
 		Launch launch(next(), OpType::ALLGATHER, "hocket:all_gather", inputs, list,
 			      when_of(opts));
-		Elements elements = elements_moved(input);
-		at::Tensor memory = launch.parted(list);
-		void *in = launch.at(launch.in(input)), *out = launch.at(memory);
 
-		check_own("all_gather", list, input);
-		if (!equal(list)) {
-			const uint64_t *counts = launch.counts(counts_of(list, elements));
-			launch.call([=](struct hk_group *group, const struct hk_opts *o) {
-				return hk_allgatherv(group, in, out, counts, elements.type, o);
-			});
-			return done(launch.go());
-		}
-		uint64_t count = input.numel() * elements.each;
-		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
-			return hk_allgather(group, in, out, count, elements.type, o);
-		});
+		add_allgather_list(launch, list, input);
 		return done(launch.go());
 	}
 
 	Result allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
 				   const c10d::AllgatherOptions &opts) override
 	{
-		std::vector<Result> works;
+		std::vector<Tensors> lists(inputs.size());
+		Tensors all;
 
 		TORCH_CHECK_VALUE(outputs.size() == inputs.size() || outputs.size() ==
 							static_cast<size_t>(size_),
@@ -235,14 +222,15 @@ public:
 				  inputs.size(), " tensors");
 		/* Lists by rank, as torch has them here: list r has the tensors of rank r. */
 		for (size_t i = 0; i < inputs.size(); i++) {
-			std::vector<Tensors> out(1);
-			Tensors in{ inputs[i] };
-
 			for (const Tensors &of_rank : outputs)
-				out[0].push_back(of_rank.at(i));
-			works.push_back(allgather(out, in, opts));
+				lists[i].push_back(of_rank.at(i));
+			all.insert(all.end(), lists[i].begin(), lists[i].end());
 		}
-		return c10::make_intrusive<ManyWork>(rank_, std::move(works));
+		Launch launch(next(), OpType::ALLGATHER_COALESCED, "hocket:all_gather", inputs, all,
+			      when_of(opts));
+		for (size_t i = 0; i < inputs.size(); i++)
+			add_allgather_list(launch, lists[i], inputs[i]);
+		return done(launch.go());
 	}
 
 	Result _allgather_base(at::Tensor &output, at::Tensor &input,
@@ -765,6 +753,26 @@ private:
 		launch.reduces(reduction);
 		launch.call([=, op = reduction.op](struct hk_group *group, const struct hk_opts *o) {
 			return hk_allreduce(group, at, at, count, elements.type, op, o);
+		});
+	}
+	void add_allgather_list(Launch &launch, const Tensors &given, const at::Tensor &input)
+	{
+		const Tensors &list = blocks("all_gather", given, input);
+		Elements elements = elements_moved(input);
+
+		check_own("all_gather", list, input);
+		at::Tensor memory = launch.parted(list);
+		void *in = launch.at(launch.in(input)), *out = launch.at(memory);
+		if (equal(list)) {
+			uint64_t count = input.numel() * elements.each;
+			launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+				return hk_allgather(group, in, out, count, elements.type, o);
+			});
+			return;
+		}
+		const uint64_t *counts = launch.counts(counts_of(list, elements));
+		launch.call([=](struct hk_group *group, const struct hk_opts *o) {
+			return hk_allgatherv(group, in, out, counts, elements.type, o);
 		});
 	}
 	void add_allgather(Launch &launch, const at::Tensor &output, const at::Tensor &input)
