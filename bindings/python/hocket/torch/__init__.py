@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import atexit
 from datetime import timedelta
-from typing import Any
+from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
 
 from . import _build
 
-__all__ = ["Options", "BuildError", "monitored_barrier"]
+__all__ = ["Options", "BuildError", "dump_flight_record", "monitored_barrier", "shrink"]
 
 BuildError = _build.BuildError
 _module = _build.load()
@@ -43,7 +43,8 @@ def _create(given: Any, options: Any = None) -> Any:
                         "it takes hocket.torch.Options")
     if torch.cuda.is_available():
         torch.cuda.current_device()  # Hocket looks for GPUs when a group is created.
-    return _module.create(given.store, given.group_rank, given.group_size, options)
+    return _module.create(given.store, given.group_rank, given.group_size, options,
+                          list(given.global_ranks_in_group or []))
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta = timedelta(seconds=300),
@@ -53,6 +54,34 @@ def monitored_barrier(group: Any = None, timeout: timedelta = timedelta(seconds=
     torch.distributed.monitored_barrier takes groups of Gloo's alone; this is the same.
     """
     (group or dist.group.WORLD).monitored_barrier(timeout, wait_all_ranks)
+
+
+def dump_flight_record(file: Optional[str] = None) -> str:
+    """Writes the last operations of this process for torch's own analyzer; returns the file.
+
+    Without a file it goes where torch's recorder writes: TORCH_FR_DUMP_TEMP_FILE and the rank.
+    """
+    file = file or _module.flight_record_place()
+    record = _module.flight_record()
+    with open(file, "wb") as out:
+        out.write(record)
+    return file
+
+
+def shrink(group: Any = None, timeout: timedelta = timedelta(seconds=60)) -> Any:
+    """A new group of the ranks that are left, after some have failed; the old one is gone.
+
+    All survivors call it. They agree on who is lost: a rank that lives and does not call it
+    within an eighth of the timeout is lost, too. With nobody lost the group stays as it is.
+    """
+    group = group or dist.group.WORLD
+    backend = group._get_backend(torch.device("cpu"))
+    lost = _module.lost(backend, timeout)
+    if not lost:
+        return group
+    if not hasattr(dist, "shrink_group"):
+        raise NotImplementedError("hocket: this torch has no shrink_group")
+    return dist.shrink_group(lost, group, shrink_flags=1)  # SHRINK_ABORT
 
 
 if dist.is_available():

@@ -9,11 +9,13 @@
  *	engine.h	who moves operations on
  *	peer.h		sends and receives
  *	launch.h	from a call with tensors to calls with memory
+ *	recorder.h	the last operations, for torch's own tools
  */
 #include "engine.h"
 #include "launch.h"
 #include "meet.h"
 #include "peer.h"
+#include "recorder.h"
 #include "types.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -22,6 +24,7 @@
 #include <pybind11/chrono.h>
 
 #include <atomic>
+#include <numeric>
 
 namespace hocket {
 
@@ -110,9 +113,15 @@ class HocketBackend : public c10d::Backend
 {
 public:
 	HocketBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-		      const c10::intrusive_ptr<BackendOptions> &options)
-		: Backend(rank, size), store_(store), options_(options)
+		      const c10::intrusive_ptr<BackendOptions> &options,
+		      std::vector<uint64_t> ranks)
+		: Backend(rank, size), store_(store), options_(options), ranks_(std::move(ranks))
 	{
+		if (ranks_.empty()) { /* the default group */
+			ranks_.resize(size);
+			std::iota(ranks_.begin(), ranks_.end(), 0);
+		}
+		recorder_.name(ranks_.at(rank));
 		seat_.rank = rank;
 		seat_.timeout_ns = seat_.usual_ns = timeout_ns(options->timeout);
 		seat_.stream = [this](c10::Device device) { return stream_of(device); };
@@ -456,7 +465,7 @@ public:
 		if (!tensor.is_cpu())
 			return transfer_stream("hocket:send", OpType::SEND, tensors, to, tag);
 		at::Tensor memory = tensor.contiguous();
-		auto work = peer_work(OpType::SEND, "hocket:send", tensors, memory, tag);
+		auto work = peer_work(OpType::SEND, "hocket:send", tensors, memory, tag, peer);
 		seat_.engine->submit(work, [&](struct hk_group *) { work->send(to); });
 		return done(work);
 	}
@@ -469,7 +478,7 @@ public:
 		if (!tensor.is_cpu())
 			return transfer_stream("hocket:recv", OpType::RECV, tensors, from, tag);
 		at::Tensor memory = room_for(tensor);
-		auto work = peer_work(OpType::RECV, "hocket:recv", tensors, memory, tag);
+		auto work = peer_work(OpType::RECV, "hocket:recv", tensors, memory, tag, peer);
 		seat_.engine->submit(work, [&](struct hk_group *) { work->receive(from); });
 		return done(work);
 	}
@@ -482,7 +491,7 @@ public:
 				  "the host; name the rank, or receive into a CPU tensor");
 		at::Tensor memory = room_for(tensor);
 		auto work = peer_work(OpType::RECVANYSOURCE, "hocket:recvAnySource", tensors, memory,
-				      tag);
+				      tag, -1);
 		seat_.engine->submit(work, [&](struct hk_group *) { work->receive_any(); });
 		return done(work);
 	}
@@ -546,7 +555,50 @@ public:
 		if (opts)
 			options->timeout = opts->timeout;
 		return c10::make_intrusive<HocketBackend>(store, static_cast<int>(at - ranks.begin()),
-							  static_cast<int>(ranks.size()), options);
+							  static_cast<int>(ranks.size()), options,
+							  ranks_of_job(ranks));
+	}
+
+	/*
+	 * Called by the ranks that stay, who know which ones do not. They meet anew, by the
+	 * store: that works whatever has become of the group. Virtual where torch has it.
+	 */
+	bool supportsShrinking() const
+	{
+		return true;
+	}
+	c10::intrusive_ptr<Backend> shrink(const std::vector<int64_t> &excluded, int flags = 0,
+					   const c10::intrusive_ptr<Options> &opts = nullptr)
+	{
+		std::string prefix = "hocket/without";
+		std::vector<int> ranks;
+
+		for (int rank = 0; rank < size_; rank++) {
+			if (std::find(excluded.begin(), excluded.end(), rank) == excluded.end())
+				ranks.push_back(rank);
+			else
+				prefix += "/" + std::to_string(rank);
+		}
+		TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), rank_) != ranks.end(),
+				  "hocket: shrink: rank ", rank_, " is one of those to exclude");
+		if (flags & 1) /* SHRINK_ABORT */
+			abort();
+		return split(c10::make_intrusive<c10d::PrefixStore>(prefix, store_), ranks, opts);
+	}
+
+	/* The survivors agree on who is gone. */
+	std::vector<uint32_t> lost(std::chrono::milliseconds timeout)
+	{
+		return seat_.engine->with_group([&](struct hk_group *group) {
+			struct hk_opts opts = HK_OPTS_INIT;
+			std::vector<uint32_t> ranks(size_);
+
+			opts.timeout_ns = timeout_ns(timeout);
+			if (hk_group_agree(group, nullptr, &opts) != HK_OK)
+				C10_THROW_ERROR(DistBackendError, seat_.engine->why());
+			ranks.resize(hk_group_lost(group, ranks.data(), size_));
+			return ranks;
+		});
 	}
 	c10d::ErrorType getError() override
 	{
@@ -634,7 +686,29 @@ private:
 	const Seat &next()
 	{
 		seat_.number++;
+		if (C10_UNLIKELY(!seat_.group && recorder_.on()))
+			recorded();
 		return seat_;
+	}
+	/* Torch names a group after it is made. */
+	void recorded()
+	{
+		auto group = std::make_shared<RecordGroup>();
+
+		group->name = getGroupUid();
+		group->desc = getGroupDesc();
+		group->ranks = ranks_;
+		group->rank = rank_;
+		recorder_.know(group);
+		seat_.group = group;
+	}
+	std::vector<uint64_t> ranks_of_job(const std::vector<int> &ranks) const
+	{
+		std::vector<uint64_t> list;
+
+		for (int rank : ranks)
+			list.push_back(ranks_.at(rank));
+		return list;
 	}
 	Result done(Result work)
 	{
@@ -815,7 +889,7 @@ private:
 		return tensor.is_contiguous() ? tensor : at::empty(tensor.sizes(), tensor.options());
 	}
 	c10::intrusive_ptr<PeerWork> peer_work(OpType type, const char *title, const Tensors &tensors,
-					       const at::Tensor &memory, int tag)
+					       const at::Tensor &memory, int tag, int peer)
 	{
 		TORCH_CHECK_VALUE(tag >= 0, "hocket: ", title + 7, ": tag ", tag, " is negative");
 		TORCH_CHECK_VALUE(tensors[0].layout() == at::kStrided, "hocket: ", title + 7,
@@ -827,6 +901,7 @@ private:
 		at::Tensor tensor = tensors[0];
 
 		work->outputs = tensors;
+		work->record = next().record(type, title, tensors, tensors, 0, peer);
 		work->kept.push_back(memory);
 		if (type != OpType::SEND && !tensor.is_contiguous())
 			work->after = [tensor, memory] { tensor.copy_(memory); };
@@ -836,7 +911,7 @@ private:
 	Result transfer_stream(const char *title, OpType type, Tensors &tensors, uint32_t peer,
 			       int tag)
 	{
-		Launch launch(next(), type, title, tensors, tensors, When());
+		Launch launch(next(), type, title, tensors, tensors, When(), static_cast<int>(peer));
 		Elements elements = elements_moved(tensors[0]);
 		bool sends = type == OpType::SEND;
 		at::Tensor memory = sends ? launch.in(tensors[0]) : launch.out(tensors[0]);
@@ -907,6 +982,8 @@ private:
 
 	c10::intrusive_ptr<c10d::Store> store_;
 	c10::intrusive_ptr<BackendOptions> options_;
+	std::vector<uint64_t> ranks_; /* of the whole job */
+	Recorder &recorder_ = Recorder::get();
 	Seat seat_ = {};
 	uint64_t monitored_ = 0;
 	std::mutex streams_lock_;
@@ -952,12 +1029,26 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
 	module.def(
 		"create",
 		[](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-		   const c10::intrusive_ptr<BackendOptions> &options)
+		   const c10::intrusive_ptr<BackendOptions> &options, std::vector<uint64_t> ranks)
 			-> c10::intrusive_ptr<c10d::Backend> {
-			return c10::make_intrusive<HocketBackend>(store, rank, size, options);
+			return c10::make_intrusive<HocketBackend>(store, rank, size, options,
+								  std::move(ranks));
 		},
 		py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
+		py::arg("ranks"),
 		py::call_guard<py::gil_scoped_release>());
+	module.def(
+		"lost",
+		[](const c10::intrusive_ptr<c10d::Backend> &backend,
+		   std::chrono::milliseconds timeout) {
+			auto own = c10::dynamic_intrusive_pointer_cast<HocketBackend>(backend);
+			TORCH_CHECK_TYPE(own, "hocket: the group is of another backend: ",
+					 backend->getBackendName());
+			return own->lost(timeout);
+		},
+		py::arg("backend"), py::arg("timeout"), py::call_guard<py::gil_scoped_release>());
+	module.def("flight_record", [] { return py::bytes(hocket::Recorder::get().pickled()); });
+	module.def("flight_record_place", [] { return hocket::Recorder::get().place(); });
 	module.def(
 		"finish",
 		[](std::chrono::milliseconds patience) { hocket::Engine::finish(patience); },

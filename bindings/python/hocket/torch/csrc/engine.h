@@ -18,6 +18,8 @@
 #ifndef HOCKET_TORCH_ENGINE_H
 #define HOCKET_TORCH_ENGINE_H
 
+#include "recorder.h"
+
 #include <hocket/hocket.h>
 
 #include <ATen/core/grad_mode.h>
@@ -74,6 +76,7 @@ public:
 	alignas(8) unsigned char factor[8] = { 0 }; /* of a premulsum */
 	std::function<void()> after;	 /* copies results to where they belong */
 	bool in_order = true;		 /* a collective: those of a group end in order */
+	uint64_t record = Recorder::NONE; /* of torch's kind */
 
 	void add(struct hk_request *request)
 	{
@@ -153,6 +156,11 @@ protected:
 		}
 		after = nullptr;
 		kept.clear();
+		if (record != Recorder::NONE) {
+			Recorder::get().end(record, !error);
+			if (error)
+				Recorder::get().failed();
+		}
 		c10::intrusive_ptr<c10::ivalue::Future> future;
 		{
 			std::lock_guard<std::mutex> hold(future_lock_);

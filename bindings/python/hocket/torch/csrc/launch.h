@@ -89,16 +89,18 @@ public:
 		   const std::vector<at::Tensor> &inputs, std::vector<at::Tensor> outputs_,
 		   c10::Device device, uint64_t number)
 		: Work(rank, type, title, inputs), outputs(std::move(outputs_)), device_(device),
-		  end_(device.type()), number_(number)
+		  end_(std::make_shared<c10::Event>(device.type())), number_(number)
 	{
 	}
 
 	std::vector<at::Tensor> outputs;
+	uint64_t record = Recorder::NONE;
 
 	/* Everything is enqueued, on this stream. */
 	void enqueued(const c10::Stream &stream)
 	{
-		end_.record(stream);
+		end_->record(stream);
+		Recorder::get().ends_with(record, end_);
 		future_ = c10::make_intrusive<c10::ivalue::Future>(
 			c10::ListType::create(c10::TensorType::get()),
 			std::vector<c10::Device>{ device_ });
@@ -111,12 +113,12 @@ public:
 
 	bool isCompleted() override
 	{
-		return end_.query();
+		return end_->query();
 	}
 	void synchronize() override
 	{
 		c10::impl::VirtualGuardImpl impl(device_.type());
-		end_.block(impl.getStream(device_));
+		end_->block(impl.getStream(device_));
 	}
 	bool wait(std::chrono::milliseconds = kNoTimeout) override
 	{
@@ -138,7 +140,7 @@ public:
 
 private:
 	const c10::Device device_;
-	c10::Event end_;
+	std::shared_ptr<c10::Event> end_; /* the recorder looks at it, too */
 	const uint64_t number_;
 	c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
@@ -154,6 +156,16 @@ struct Seat {
 	uint64_t usual_ns;   /* of calls that name none */
 	/* The stream beside the callers', for a device. */
 	std::function<c10::Stream(c10::Device)> stream;
+	std::shared_ptr<RecordGroup> group; /* NULL: nothing is recorded */
+
+	uint64_t record(c10d::OpType type, const char *title, const std::vector<at::Tensor> &inputs,
+			const std::vector<at::Tensor> &outputs, uint64_t ns, int peer = -1) const
+	{
+		if (!group)
+			return Recorder::NONE;
+		return Recorder::get().begin(group, type, title, inputs, outputs,
+					     ns ? ns : usual_ns, peer);
+	}
 };
 
 class Launch
@@ -163,17 +175,19 @@ public:
 
 	Launch(const Seat &seat, c10d::OpType type, const char *title,
 	       const std::vector<at::Tensor> &inputs, const std::vector<at::Tensor> &outputs,
-	       When when)
+	       When when, int peer = -1)
 		: seat_(seat), type_(type), title_(title), inputs_(inputs), when_(when)
 	{
 		for (const at::Tensor &tensor : inputs)
 			check(tensor);
 		for (const at::Tensor &tensor : outputs)
 			check(tensor);
+		record_ = seat.record(type, title, inputs, outputs, when.timeout_ns, peer);
 		if (!device_ || device_->is_cpu()) {
 			work = c10::make_intrusive<HocketWork>(seat.engine, seat.rank, type, title,
 							       inputs, seat.number);
 			work->outputs = outputs;
+			work->record = record_;
 			return;
 		}
 		outputs_ = outputs;
@@ -392,6 +406,7 @@ private:
 	{
 		auto done = c10::make_intrusive<StreamWork>(seat_.rank, type_, title_, inputs_,
 							    outputs_, *device_, seat_.number);
+		done->record = record_;
 		seat_.engine->with_group([this](struct hk_group *group) {
 			for (const Call &call : calls_) {
 				struct hk_opts opts = options();
@@ -428,6 +443,7 @@ private:
 	std::vector<std::shared_ptr<std::vector<uint64_t>>> counts_;
 	std::vector<Call> calls_;
 	std::function<void()> after_;
+	uint64_t record_ = Recorder::NONE;
 	bool has_factor_ = false;
 	unsigned char factor_[8] = { 0 };
 };
