@@ -451,8 +451,8 @@ static void check_print_end(struct check_run *run)
 		       (unsigned long long)(run->proved + run->refused),
 		       run->proved + run->refused == 1 ? "" : "s", seconds);
 	else
-		printf("%llu plan%s proved in %.2f s, for every size (uneven, zero, v) and "
-		       "slicing\n",
+		printf("%llu plan%s proved in %.2f s, for every message size and every way to cut "
+		       "it into slices\n",
 		       (unsigned long long)run->proved, run->proved == 1 ? "" : "s", seconds);
 }
 
