@@ -241,20 +241,39 @@ TEST(a_job_that_encrypts_under_attack)
 
 #define SAID_BYTES (HK__CLAIM_BYTES + HK__HELLO_BYTES)
 
+/*
+ * Rank 1 has come and said what proves it. A rank that is not greeted in time hangs up and comes
+ * again: on a busy machine that happens here, too.
+ */
+static int relay_accept(int listener, const unsigned char *greeting, unsigned char said[SAID_BYTES],
+			uint64_t deadline)
+{
+	while (hk__now_ns() < deadline) {
+		int from = accept(listener, NULL, NULL);
+
+		CHECK(from >= 0);
+		if (hk__conn_write(from, greeting, HK__GREETING_BYTES, deadline) == HK_OK &&
+		    hk__conn_read(from, said, SAID_BYTES, deadline) == HK_OK)
+			return from;
+		close(from);
+	}
+	return -1;
+}
+
 /* Between rank 1 and rank 0: what the former says to prove itself is kept. */
 static void relay_meeting(int listener, unsigned char said[SAID_BYTES])
 {
 	unsigned char bytes[4096];
-	int from = accept(listener, NULL, NULL), to = -1;
+	int to = -1;
 	uint64_t deadline = hk__now_ns() + 20 * SECOND;
 
-	CHECK(from >= 0);
 	while (to < 0 && hk__now_ns() < deadline)
 		to = knock(meeting_port);
 	CHECK(to >= 0);
 	CHECK_EQ(hk__conn_read(to, bytes, HK__GREETING_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__conn_write(from, bytes, HK__GREETING_BYTES, deadline), HK_OK);
-	CHECK_EQ(hk__conn_read(from, said, SAID_BYTES, deadline), HK_OK);
+	members_start(1, 2);
+	int from = relay_accept(listener, bytes, said, deadline);
+	CHECK(from >= 0);
 	/* It is said a second time first, by somebody else, who has another nonce. */
 	int again = knock(meeting_port);
 	CHECK(again >= 0);
@@ -305,7 +324,7 @@ TEST(what_was_heard_at_the_meeting_is_of_no_use)
 	members_init(3);
 	members_address(3, "127.0.0.1", meeting_port);
 	members[1].spec.port = ntohs(addr.sin_port);
-	members_start(0, 2);
+	members_start(0, 1);
 	relay_meeting(listener, said);
 	members_wait(0, 3);
 	members_check_ok(3);
