@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * type.h - element types and reduction operations.
+ * type.h - element types, reduction operations, and updates of single words.
  *
  * The arithmetic is reproducible: a result depends only on the operands and their
  * order, never on the machine, the instruction set, or the length or address of a
@@ -99,6 +99,36 @@ HK_API HK_NODISCARD enum hk_status hk_redop_parse(const char *name, enum hk_redo
 
 /* Whether the operation is defined for the type: bitwise ones are for integers only. */
 HK_API bool hk_redop_valid(enum hk_type type, enum hk_redop op);
+
+/* ---- words that ranks update in each other's memory: win.h ---- */
+
+/*	enum    name     the word becomes */
+#define HK_AMO_MAP(X) \
+	X(SET,   "set",   "value") \
+	X(ADD,   "add",   "old + value, modulo 2^bits") \
+	X(AND,   "and",   "old & value") \
+	X(OR,    "or",    "old | value") \
+	X(XOR,   "xor",   "old ^ value") \
+	X(CAS,   "cas",   "value where old equals compare") \
+	X(FETCH, "fetch", "old")
+
+enum hk_amo {
+#define HK_AMO_ENUM(id, name, does) HK_AMO_##id,
+	HK_AMO_MAP(HK_AMO_ENUM)
+#undef HK_AMO_ENUM
+	HK_AMO_COUNT
+};
+HK_API const char *hk_amo_name(enum hk_amo op);
+
+/* How a word compares with a value. */
+enum hk_cmp {
+	HK_CMP_EQ,
+	HK_CMP_NE,
+	HK_CMP_GT,
+	HK_CMP_GE,
+	HK_CMP_LT,
+	HK_CMP_LE
+};
 
 #ifdef __cplusplus
 }

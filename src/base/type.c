@@ -35,6 +35,20 @@ const char *hk_redop_name(enum hk_redop op)
 	return "?";
 }
 
+const char *hk_amo_name(enum hk_amo op)
+{
+	switch (op) {
+#define AMO_NAME(id, name, does) \
+	case HK_AMO_##id: \
+		return name;
+		HK_AMO_MAP(AMO_NAME)
+#undef AMO_NAME
+	case HK_AMO_COUNT:
+		break;
+	}
+	return "?";
+}
+
 size_t hk_type_size(enum hk_type type)
 {
 	switch (type) {
