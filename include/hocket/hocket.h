@@ -17,5 +17,6 @@
 #include <hocket/status.h>
 #include <hocket/trace.h>
 #include <hocket/type.h>
+#include <hocket/win.h>
 
 #endif

@@ -21,12 +21,14 @@
  * HK_EPEER, and hk_group_why() names it. What windows hold is undefined from then on.
  * Every wait has a deadline. hk_group_shrink() gives a new group, and new windows.
  *
- * Threads: all calls on contexts and windows are thread-safe, except create and free.
+ * Threads: calls that name a window or a context are thread-safe, except create and
+ * free; so are waits for words.
  */
 #ifndef HOCKET_WIN_H
 #define HOCKET_WIN_H
 
 #include <hocket/group.h>
+#include <hocket/type.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,6 +68,12 @@ HK_API size_t hk_win_bytes(const struct hk_win *win, uint32_t rank);
 /* Where a rank's byte is in this process; NULL: not reached by loads and stores. */
 HK_API void *hk_win_ptr(const struct hk_win *win, uint32_t rank, size_t offset);
 
+/*
+ * For who writes by that pointer: wakes the rank where it sleeps in a wait for such a word.
+ * A load, as long as nobody sleeps. hk_put() and all calls below do it by themselves.
+ */
+HK_API void hk_win_ring(const struct hk_win *win, uint32_t rank);
+
 /* ---- contexts ---- */
 
 /* The context of a group that calls use which are given none; freed with the group. */
@@ -93,26 +101,7 @@ HK_API HK_NODISCARD enum hk_status hk_put_nbi(struct hk_win *win, uint32_t rank,
 HK_API HK_NODISCARD enum hk_status hk_get_nbi(struct hk_win *win, uint32_t rank, size_t offset,
 					      void *dst, size_t len, struct hk_ctx *ctx);
 
-/* ---- atomics ---- */
-
-/*	enum               name            does */
-#define HK_AMO_MAP(X) \
-	X(SET,             "set",          "value") \
-	X(ADD,             "add",          "old + value") \
-	X(AND,             "and",          "old & value") \
-	X(OR,              "or",           "old | value") \
-	X(XOR,             "xor",          "old ^ value") \
-	X(CAS,             "cas",          "value if old equals compare, else old") \
-	X(FETCH,           "fetch",        "old")
-
-enum hk_amo {
-#define HK_AMO_ENUM(id, name, does) HK_AMO_##id,
-	HK_AMO_MAP(HK_AMO_ENUM)
-#undef HK_AMO_ENUM
-	HK_AMO_COUNT
-};
-
-HK_API const char *hk_amo_name(enum hk_amo op);
+/* ---- atomics; type.h has the operations ---- */
 
 /* Widths are 4 and 8 bytes; the word is aligned to its width. */
 struct hk_amo_args {
@@ -153,15 +142,6 @@ HK_API HK_NODISCARD enum hk_status hk_put_signal_nbi(struct hk_win *win, uint32_
 /* Only the signal; it lands after what the context sent to that rank before. */
 HK_API HK_NODISCARD enum hk_status hk_signal(uint32_t rank, const struct hk_signal *signal,
 					     struct hk_ctx *ctx);
-
-enum hk_cmp {
-	HK_CMP_EQ,
-	HK_CMP_NE,
-	HK_CMP_GT,
-	HK_CMP_GE,
-	HK_CMP_LT,
-	HK_CMP_LE
-};
 
 /* What to wait for: words of this rank's own memory, in a window or not. */
 struct hk_until {

@@ -6,6 +6,7 @@
 
 #include "group/device/device.h"
 #include "group/device/staged.h"
+#include "group/window/window.h"
 
 #include "gpu/cuda.h"
 
@@ -80,6 +81,7 @@ static void group_fini(void *ctx)
 		link = &(*link)->next_group;
 	if (*link)
 		*link = group->next_group;
+	hk__windows_leave(group);
 	hk__record_leave(group);
 	hk__group_unbind(group);
 	hk__chans_fini(&group->chans);
@@ -92,6 +94,7 @@ void hk__group_destroy(struct hk_group *group)
 	const struct hk_alloc *alloc = group->alloc;
 
 	hk__world_run(world, group_fini, group);
+	hk__windows_free(group);
 	hk__staged_free(group);
 	hk__group_device_free(group);
 	hk_fabric_free(group->fabric);

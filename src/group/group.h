@@ -33,6 +33,8 @@
 #include <stdatomic.h>
 
 struct hk__recorder;		/* recorder.h */
+struct hk__rma;			/* net/rma/rma.h */
+struct hk__windows;		/* window/window.h */
 
 /* ---- worlds (world.c) ---- */
 
@@ -81,6 +83,7 @@ struct hk__world {
 	uint64_t clock;			/* of contexts (context.c) */
 	struct hk_group *active;	/* groups with something to do */
 	struct hk_group *groups;	/* all of them */
+	struct hk_group *asked;		/* those whose windows are reached by messages */
 	struct hk__health health;
 	struct hk__consent *consents;
 	struct hk__told_wait *waits;	/* by rank; NULL: nobody has told */
@@ -97,6 +100,18 @@ struct hk__world {
 	pthread_mutex_t lock;
 	pthread_cond_t over;		/* some request, or job, is over */
 	struct hk__job *jobs;
+
+	/*
+	 * The helper, once a group has windows that are reached by messages: callers touch
+	 * nets under the lock, and the helper does where none of them has for a while, and
+	 * something came (thread.c).
+	 */
+	bool helped;
+	bool asks_near;			/* ranks of this host reach some window by messages */
+	_Atomic bool helping;		/* false: the helper is to end */
+	pthread_t helper;
+	_Atomic uint32_t turns;		/* counts up whenever a caller moves nets on */
+	_Atomic uint32_t wanted;	/* threads that wait for the lock */
 	enum hk__copies copies;
 	uint32_t depth;			/* hk__fork_depth of the process that made it */
 };
@@ -148,6 +163,9 @@ void hk__world_unref(struct hk__world *world);
 /* Takes what a net has to say about its last failure; "" if nothing. */
 void hk__world_why(struct hk__world *world, struct hk_why *why_out);
 size_t hk__world_segment_bytes(void);
+/* The mapped segment of a rank of this host; NULL: it cannot be had. */
+void *hk__world_segment_of(struct hk__world *world, uint32_t rank);
+uint64_t hk__world_heap_at(const struct hk__world *world); /* in every segment */
 /* Shared memory of a rank that begins as zeroes, for staged_ring.c; NULL: not reached. */
 void *hk__world_rings(struct hk__world *world, uint32_t rank, size_t *bytes_out);
 /* Where a rank of the world is, for messages: "this host", or its address. */
@@ -160,6 +178,11 @@ void hk__world_progress(struct hk__world *world, bool *moved_out);
 bool hk__world_expire(struct hk__world *world);
 enum hk_status hk__world_start_thread(struct hk__world *world);
 void hk__world_stop_thread(struct hk__world *world);
+/* Requests of peers are served although this rank's program calls nothing. */
+enum hk_status hk__world_start_helper(struct hk__world *world);
+void hk__world_stop_helper(struct hk__world *world);
+/* Under the lock, in a long wait: lets others have it who want it. */
+void hk__world_give_way(struct hk__world *world);
 /* Runs it where nets may be touched, and waits for it. */
 void hk__world_run(struct hk__world *world, void (*run)(void *ctx), void *ctx);
 void hk__world_lock(struct hk__world *world);
@@ -344,6 +367,9 @@ struct hk_group {
 	enum hk__gpu_path gpu_path;	/* of calls on device memory */
 	struct hk__gpu_share *device;	/* device.c's; NULL: no call was on device memory */
 	struct hk__staging *staging;	/* staged.c's; NULL: no such call */
+	struct hk__windows *windows;	/* window/window.h; NULL: it has none */
+	struct hk_group *next_asked;	/* of those whose windows are reached by messages */
+	_Atomic bool is_over;		/* it has failed: for who does not take the lock */
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;
 };

@@ -7,6 +7,7 @@
 
 #include "group/device/device.h"
 #include "group/device/staged.h"
+#include "group/window/window.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,8 +61,10 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 {
 	if (group->failed == HK_OK) {
 		group->failed = status;
+		atomic_store_explicit(&group->is_over, true, memory_order_release);
 		snprintf(group->failure.text, sizeof(group->failure.text), "%s", text);
 		hk__record_fail(group);
+		hk__windows_cancel(group);
 		hk__chans_cancel(&group->chans);
 		if (group->chans.trace)
 			hk__trace_fail(group, status);
@@ -412,6 +415,8 @@ void hk__world_progress(struct hk__world *world, bool *moved_out)
 			*link = group->next_active;
 		}
 	}
+	for (struct hk_group *group = world->asked; group; group = group->next_asked)
+		hk__windows_poll(group, moved_out);
 	world_tend(world, moved_out);
 }
 
@@ -508,6 +513,8 @@ static enum hk_status await_here(struct hk__world *world, hk__over_fn *over, con
 		hk__world_progress(world, &moved);
 		if (over(ctx))
 			return HK_OK;
+		if (world->helped)
+			hk__world_give_way(world);
 		enum hk_status waited = hk__wait_step(&wait, moved);
 		if (waited != HK_OK)
 			return waited;

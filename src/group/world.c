@@ -65,6 +65,7 @@ void hk__world_unref(struct hk__world *world)
 {
 	if (!world || --world->refs > 0)
 		return;
+	hk__world_stop_helper(world);
 	hk__world_stop_thread(world);
 	hk__consents_end(world);
 	hk__recorder_destroy(world->recorder);
@@ -146,6 +147,16 @@ static void *world_segment(void *ctx, uint32_t rank)
 		return NULL;
 	forks_get(world->segments[rank], world->segment_bytes, MADV_DONTFORK);
 	return world->segments[rank];
+}
+
+void *hk__world_segment_of(struct hk__world *world, uint32_t rank)
+{
+	return world_segment(world, rank);
+}
+
+uint64_t hk__world_heap_at(const struct hk__world *world)
+{
+	return world->commons ? WORLD_THREAD_CHANNELS : WORLD_CHANNELS;
 }
 
 void *hk__world_rings(struct hk__world *world, uint32_t rank, size_t *bytes_out)

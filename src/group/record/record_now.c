@@ -104,10 +104,13 @@ void hk__record_sleep(void *ctx, uint64_t now)
 
 	if (!world->recorder)
 		return;
-	hk__world_lock(world);
+	/* A progress thread is about to sleep without it; a caller that waits holds it. */
+	if (world->threaded)
+		hk__world_lock(world);
 	for (struct hk_group *group = world->active; group; group = group->next_active)
 		group_publish(group, now);
-	hk__world_unlock(world);
+	if (world->threaded)
+		hk__world_unlock(world);
 }
 
 void hk__record_look(struct hk__world *world)

@@ -92,6 +92,28 @@ void hk__shm_bell_ring(struct shm_header *peer, int fd, uint32_t asleep)
 	shm_futex(&peer->bell, FUTEX_WAKE, 1, NULL);
 }
 
+enum hk_status hk__shm_door(struct hk_net *net, uint32_t rank, struct hk_shm_door *door_out)
+{
+	struct shm *shm = shm_of(net);
+	struct shm_header *header;
+	enum hk_status status = hk__shm_map(shm, rank, &header);
+
+	if (status != HK_OK)
+		return status;
+	*door_out =
+		(struct hk_shm_door){ .asleep = &header->asleep,
+				      .segment = header,
+				      .bell = shm->spec.bell ? shm->spec.bell(shm->spec.ctx, rank)
+							     : -1,
+				      .fences = !shm->barriers || !atomic_load(&header->barriers) };
+	return HK_OK;
+}
+
+void hk__shm_door_ring(const struct hk_shm_door *door, uint32_t asleep)
+{
+	hk__shm_bell_ring(door->segment, door->bell, asleep);
+}
+
 /* ---- sleeping ---- */
 
 static void shm_raise(struct shm *shm, uint32_t how)

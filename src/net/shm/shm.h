@@ -11,6 +11,8 @@
 
 #include "net/net.h"
 
+#include <stdatomic.h>
+
 /*
  * New, empty memory of that many bytes, of which only what is used is real. The
  * descriptor is the caller's, and closed on exec.
@@ -56,5 +58,30 @@ struct hk_shm_spec {
 };
 
 enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out);
+
+/* For who writes into the memory of a rank without a message: it may sleep until it is woken. */
+struct hk_shm_door {
+	const _Atomic uint32_t *asleep; /* NULL: nobody is there */
+	void *segment;
+	int bell;
+	bool fences;		/* before looking whether it sleeps */
+};
+/* HK_EIO: its segment cannot be had. Valid as long as the net is open. */
+enum hk_status hk__shm_door(struct hk_net *net, uint32_t rank, struct hk_shm_door *door_out);
+void hk__shm_door_ring(const struct hk_shm_door *door, uint32_t asleep);
+
+/* Pairs with the raise of `asleep`: the rank sees what was written, or is seen asleep. */
+static inline void hk__shm_knock(const struct hk_shm_door *door)
+{
+	if (!door->asleep)
+		return;
+	if (door->fences)
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+	uint32_t asleep = atomic_load_explicit(door->asleep, memory_order_relaxed);
+	if (__builtin_expect(asleep, 0))
+		hk__shm_door_ring(door, asleep);
+}
 
 #endif

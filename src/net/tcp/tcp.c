@@ -273,6 +273,11 @@ static const struct hk_net_ops tcp_ops = {
 	.watch = hk__tcp_look_after,
 };
 
+int hk__tcp_fd(const struct hk_net *net)
+{
+	return ((const struct tcp *)net)->epoll_fd;
+}
+
 uint64_t hk__tcp_refused(const struct hk_net *net)
 {
 	return ((const struct tcp *)net)->refused;

@@ -50,6 +50,9 @@ enum hk_status hk__tcp_open(const struct hk_tcp_spec *spec, struct hk_net **net_
 /* A socket that takes connections there, non-blocking; port 0: any. */
 enum hk_status hk__tcp_listen(const struct sockaddr *addr, socklen_t len, int *fd_out);
 
+/* A descriptor that poll(2) finds readable when something came; any thread may sleep on it. */
+int hk__tcp_fd(const struct hk_net *net);
+
 /* Connections that were turned away: who does not hold the key, or talks nonsense. */
 uint64_t hk__tcp_refused(const struct hk_net *net);
 
