@@ -362,8 +362,10 @@ static void busy_rank(struct world_seat *seat)
 		OK(hk_get(win, 0, 0, seen, sizeof(seen), NULL));
 		check_fill(seen, sizeof(seen), 0);
 		fill(mine, sizeof(mine), seat->rank);
-		OK(hk_put(win, 0, 2000, mine, sizeof(mine), NULL));
+		OK(hk_put(win, 0, 1000 * seat->rank, mine, sizeof(mine), NULL));
 		OK(hk_quiet(hk_group_ctx(seat->group)));
+		OK(hk_get(win, 0, 1000 * seat->rank, seen, sizeof(seen), NULL));
+		check_fill(seen, sizeof(seen), seat->rank);
 		__atomic_add_fetch(done, 1, __ATOMIC_RELEASE);
 	}
 	meet(seat);

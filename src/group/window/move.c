@@ -2,8 +2,8 @@
 /* move.c - puts, gets, atomics and signals: by memory at once, else by the engine. */
 #include "group/window/window.h"
 
-#include <sched.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- by messages ---- */
 
@@ -61,40 +61,54 @@ static enum hk_status far_late(struct hk_group *group, uint32_t rank, const char
 	return hk__group_failed(group);
 }
 
+/* Tries again, where nets may be touched. */
+static bool far_begun(const void *ctx)
+{
+	struct hk__far *far = (struct hk__far *)ctx;
+
+	far_job(far);
+	return far->status != HK_INPROGRESS;
+}
+
+#define FAR_NAP_NS 20000
+
+/* A progress thread moves things on: now and then it is asked to try again. */
+static enum hk_status far_begin_threaded(struct hk__far *far)
+{
+	struct hk_group *group = far->ctx->group;
+	struct timespec nap = { 0, FAR_NAP_NS };
+	uint64_t deadline = hk__deadline_ns(hk__now_ns(), group->timeout_ns);
+
+	for (;;) {
+		hk__world_run(group->world, far_job, far);
+		if (far->status != HK_INPROGRESS)
+			return HK_OK;
+		if (hk__now_ns() >= deadline)
+			return HK_ETIMEDOUT;
+		(void)nanosleep(&nap, NULL);
+	}
+}
+
 /* Until there are slots for all of it. */
 static enum hk_status far_begin(struct hk__far *far, const char *what)
 {
 	struct hk_group *group = far->ctx->group;
 	struct hk__world *world = group->world;
-	uint64_t deadline = 0;
+	enum hk_status waited = HK_OK;
 
-	for (uint32_t looks = 0;; looks++) {
-		bool moved = false;
-
-		hk__world_run(world, far_job, far);
-		if (far->status != HK_INPROGRESS)
-			return far->status == HK_OK ? HK_OK : far_failed(far);
-		if (!world->threaded) {
-			hk__world_lock(world);
-			hk__world_progress(world, &moved);
-			hk__world_unlock(world);
-		}
-		if (moved)
-			continue;
-		sched_yield();
-		if (looks % 64)
-			continue;
-		uint64_t now = hk__now_ns();
-		if (!deadline)
-			deadline = hk__deadline_ns(now, group->timeout_ns);
-		if (now >= deadline)
-			return far_late(group, far->remote->peer, what);
-		if (!world->threaded) {
-			hk__world_lock(world);
-			hk__net_watch(world->net);
-			hk__world_unlock(world);
-		}
+	if (world->threaded) {
+		waited = far_begin_threaded(far);
+	} else {
+		hk__world_lock(world);
+		if (!far_begun(far))
+			waited = hk__world_await_until(world, far_begun, far, group->timeout_ns);
+		hk__world_unlock(world);
 	}
+	if (waited == HK_ETIMEDOUT)
+		return far_late(group, far->remote->peer, what);
+	if (waited != HK_OK)
+		far->status = waited;
+	return far->status == HK_OK ? HK_OK : far_failed(far);
 }
 
 static bool far_over(const void *ctx)
@@ -194,6 +208,24 @@ static inline void bytes_store(char *to, const void *from, size_t len)
 	}
 }
 
+/* Likewise. */
+static inline void bytes_load(void *to, const char *from, size_t len)
+{
+	if (len == 8 && (uintptr_t)from % 8 == 0) {
+		uint64_t word =
+			__atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+
+		memcpy(to, &word, sizeof(word));
+	} else if (len == 4 && (uintptr_t)from % 4 == 0) {
+		uint32_t word =
+			__atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+
+		memcpy(to, &word, sizeof(word));
+	} else if (len) {
+		memcpy(to, from, len);
+	}
+}
+
 /* ---- data ---- */
 
 static enum hk_status put(struct hk_win *win, uint32_t rank, size_t offset, const void *src,
@@ -235,7 +267,7 @@ static enum hk_status get(struct hk_win *win, uint32_t rank, size_t offset, void
 	if (__builtin_expect(status != HK_OK, 0))
 		return status;
 	if (win->remotes[rank].at) {
-		memcpy(dst, win->remotes[rank].at + offset, len);
+		bytes_load(dst, win->remotes[rank].at + offset, len);
 		return HK_OK;
 	}
 	struct hk_rma_op op = { .what = HK_RMA_GET,
