@@ -17,15 +17,22 @@ static void far_job(void *ctx)
 		far->status = hk__remote_start(far->remote, far->ctx->queue, &far->op);
 }
 
-/* Why a start failed is the engine's to say, when it is polled next. */
+static void far_fail_job(void *ctx)
+{
+	const struct hk__far *far = ctx;
+
+	hk__windows_fail(far->ctx->group, far->status, far->remote->peer, "");
+}
+
+/* The group fails of it, if it has not already: others wait for what this rank was to do. */
 static enum hk_status far_failed(struct hk__far *far)
 {
 	struct hk_group *group = far->ctx->group;
 
 	if (far->status == HK_ENOMEM)
 		return hk__group_refuse(group, HK_ENOMEM, "no memory for a one-sided operation");
-	enum hk_status failed = hk__group_failed(group);
-	return failed != HK_OK ? failed : far->status;
+	hk__world_run(group->world, far_fail_job, far);
+	return hk__group_failed(group);
 }
 
 struct far_late {
@@ -129,8 +136,12 @@ static enum hk_status far_await(struct hk__far *far, const char *what)
 	hk__world_unlock(world);
 	if (done)
 		return HK_OK;
-	return status == HK_ETIMEDOUT ? far_late(group, far->remote->peer, what)
-				      : hk__group_failed(group);
+	if (status == HK_ETIMEDOUT)
+		return far_late(group, far->remote->peer, what);
+	if (status == HK_OK)
+		return hk__group_failed(group);
+	far->status = status;
+	return far_failed(far);
 }
 
 /* begins only: nobody waits for what it fetches. */

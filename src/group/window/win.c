@@ -129,8 +129,8 @@ void hk__windows_cancel(struct hk_group *group)
 
 /* ---- progress ---- */
 
-static void engine_failed(struct hk_group *group, enum hk_status status, uint32_t peer,
-			  const struct hk_why *said)
+void hk__windows_fail(struct hk_group *group, enum hk_status status, uint32_t peer,
+		      const char *said)
 {
 	char line[HK_WHY_MAX];
 	struct hk__text text;
@@ -143,7 +143,7 @@ static void engine_failed(struct hk_group *group, enum hk_status status, uint32_
 	hk__world_why(group->world, &why);
 	hk__text_init(&text, line, sizeof(line));
 	hk__text_add(&text, "rank %u: one-sided operations with rank %u: %s", group->rank, peer,
-		     said->text[0] ? said->text
+		     said[0]	   ? said
 		     : why.text[0] ? why.text
 				   : hk_status_text(status));
 	hk__health_revoke(group, status == HK_EINVAL ? HK_EIO : status, HK_NONE, line);
@@ -159,7 +159,7 @@ void hk__windows_poll(struct hk_group *group, bool *moved)
 		return;
 	enum hk_status status = hk__rma_poll(windows->rma, moved, &why, &peer);
 	if (status != HK_OK)
-		engine_failed(group, status, peer, &why);
+		hk__windows_fail(group, status, peer, why.text);
 }
 
 /* ---- memory of a window ---- */
@@ -237,8 +237,8 @@ static enum hk_status win_memory(struct hk_win *win, void *base, const struct hk
 static void win_drop(struct hk_win *win)
 {
 	struct hk_group *group = win->group;
-	/* Who lives on in a group that failed may still write there: it is not used again. */
-	bool quiet = !atomic_load(&group->is_over);
+	/* Who lives on in a group that failed may still store there: it is not used again. */
+	bool quiet = !atomic_load(&group->is_over) || !group->world->shm;
 
 	if (win->kind == WIN_OWNED && quiet)
 		hk_mem_free(group, win->base);
@@ -341,8 +341,11 @@ static void meet_job(void *ctx)
 		if (!pair_meets(group, own, &job->cards[r], r))
 			continue;
 		job->status = windows_engine(job->windows);
-		if (job->status == HK_OK)
+		if (job->status == HK_OK) {
 			job->status = hk__rma_meet(job->windows->rma, r);
+			if (job->status != HK_OK && job->status != HK_ENOMEM)
+				hk__windows_fail(group, job->status, r, "");
+		}
 		if (group_shares(group, r))
 			group->world->asks_near = true;
 	}
@@ -412,7 +415,10 @@ static enum hk_status win_exchange(struct win_job *job, struct win_card *own,
 		status = cards_compare(group, cards);
 	if (status == HK_OK) {
 		hk__world_run(group->world, meet_job, job);
-		status = job->status;
+		status = hk__group_failed(group);
+		if (status == HK_OK && job->status != HK_OK)
+			status = hk__group_refuse(group, job->status, "hk_win_create: %s",
+						  hk_status_text(job->status));
 	}
 	return status;
 }

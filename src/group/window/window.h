@@ -30,6 +30,7 @@ struct hk__windows {
 	struct hk_ctx *contexts;	/* all of them; the last one made first */
 	struct hk_ctx *plain;		/* that of hk_group_ctx */
 	struct hk_win *windows;
+	uint32_t tests;			/* of words, in vain */
 };
 
 struct hk_ctx {
@@ -78,6 +79,9 @@ enum hk_status hk__ctx_quiet(struct hk_ctx *ctx, uint32_t rank, const char *what
 
 /* Serves peers, and moves on what was asked of them; fails the group where that fails. */
 void hk__windows_poll(struct hk_group *group, bool *moved);
+/* What came of operations with that rank fails the group; said: why, or "": the net knows. */
+void hk__windows_fail(struct hk_group *group, enum hk_status status, uint32_t peer,
+		      const char *said);
 /* The group has failed: nothing lands, and no memory of callers is written. */
 void hk__windows_cancel(struct hk_group *group);
 void hk__windows_leave(struct hk_group *group);	/* polled no more */
