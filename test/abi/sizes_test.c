@@ -90,11 +90,15 @@ TEST(installed_options)
 	CHECK_EQ(sizeof(struct hk_print_opts), 16);
 	CHECK_EQ(sizeof(struct hk_export_opts), 32);
 	CHECK_EQ(sizeof(struct hk_grow_opts), 40);
+	CHECK_EQ(sizeof(struct hk_win_opts), 24);
+	CHECK_EQ(sizeof(struct hk_until), 56);
 	CHECK_EQ(offsetof(struct hk_plan_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_check_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_print_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_export_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_grow_opts, size), 0);
+	CHECK_EQ(offsetof(struct hk_win_opts, size), 0);
+	CHECK_EQ(offsetof(struct hk_until, size), 0);
 }
 
 /* The initialisers say the size and nothing else. */
@@ -104,6 +108,7 @@ TEST(initialisers)
 	struct hk_check_opts check = HK_CHECK_OPTS_INIT;
 	struct hk_print_opts print = HK_PRINT_OPTS_INIT;
 	struct hk_grow_opts grow = HK_GROW_OPTS_INIT;
+	struct hk_win_opts win = HK_WIN_OPTS_INIT;
 
 	CHECK_EQ(plan.size, sizeof(plan));
 	CHECK_EQ(check.size, sizeof(check));
@@ -113,4 +118,6 @@ TEST(initialisers)
 	CHECK(!plan.algo && !plan.msgs && !plan.alloc && !plan.node_sizes);
 	CHECK(!check.inplace && !check.set_slots && !check.alloc && !check.progress);
 	CHECK(!print.one_rank && !print.rank);
+	CHECK_EQ(win.size, sizeof(win));
+	CHECK(!win.remap && !win.timeout_ns);
 }

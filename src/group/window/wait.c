@@ -221,6 +221,19 @@ static enum hk_status until_watch(struct until *until, uint64_t timeout_ns)
 	return HK_OK;
 }
 
+/* Who stores by memory wakes this rank from now on. */
+static enum hk_status until_await(struct until *until, uint64_t timeout_ns)
+{
+	struct hk__world *world = until->group->world;
+
+	if (world->shm)
+		hk__shm_await_words(world->shm, true);
+	enum hk_status status = hk__world_await_until(world, until_over, until, timeout_ns);
+	if (world->shm)
+		hk__shm_await_words(world->shm, false);
+	return status;
+}
+
 static enum hk_status until_read(struct hk_group *group, const struct hk_until *given,
 				 struct until *until)
 {
@@ -279,9 +292,8 @@ enum hk_status hk_wait_until(struct hk_group *group, const struct hk_until *give
 		status = until_watch(&until, timeout_ns);
 	} else {
 		hk__world_lock(world);
-		status = until_over(&until)
-				 ? HK_OK
-				 : hk__world_await_until(world, until_over, &until, timeout_ns);
+		if (!until_over(&until))
+			status = until_await(&until, timeout_ns);
 		hk__world_unlock(world);
 	}
 	if (until.met) {

@@ -186,6 +186,7 @@ struct shm_header {
 	_Atomic uint32_t barriers; /* its owner fences for others before it sleeps */
 	_Alignas(64) _Atomic uint32_t asleep;
 	_Atomic uint32_t bell;
+	_Atomic uint32_t words; /* threads of the owner that wait for words that others store */
 	_Alignas(64) struct shm_entry entries[SHM_ENTRIES];
 };
 

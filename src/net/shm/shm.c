@@ -101,7 +101,7 @@ enum hk_status hk__shm_door(struct hk_net *net, uint32_t rank, struct hk_shm_doo
 	if (status != HK_OK)
 		return status;
 	*door_out =
-		(struct hk_shm_door){ .asleep = &header->asleep,
+		(struct hk_shm_door){ .words = &header->words,
 				      .segment = header,
 				      .bell = shm->spec.bell ? shm->spec.bell(shm->spec.ctx, rank)
 							     : -1,
@@ -109,9 +109,24 @@ enum hk_status hk__shm_door(struct hk_net *net, uint32_t rank, struct hk_shm_doo
 	return HK_OK;
 }
 
-void hk__shm_door_ring(const struct hk_shm_door *door, uint32_t asleep)
+void hk__shm_door_ring(const struct hk_shm_door *door)
 {
-	hk__shm_bell_ring(door->segment, door->bell, asleep);
+	struct shm_header *peer = door->segment;
+	uint32_t asleep = atomic_load_explicit(&peer->asleep, memory_order_relaxed);
+
+	if (asleep != AWAKE)
+		hk__shm_bell_ring(peer, door->bell, asleep);
+}
+
+void hk__shm_await_words(struct hk_net *net, bool begins)
+{
+	struct shm_header *own = shm_of(net)->segments[net->rank];
+
+	/* Ordered before `asleep` by the fence of shm_raise. */
+	if (begins)
+		atomic_fetch_add_explicit(&own->words, 1, memory_order_relaxed);
+	else
+		atomic_fetch_sub_explicit(&own->words, 1, memory_order_relaxed);
 }
 
 /* ---- sleeping ---- */

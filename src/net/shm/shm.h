@@ -59,29 +59,33 @@ struct hk_shm_spec {
 
 enum hk_status hk__shm_open(const struct hk_shm_spec *spec, struct hk_net **net_out);
 
-/* For who writes into the memory of a rank without a message: it may sleep until it is woken. */
+/*
+ * For who stores into the memory of a rank without a message: it may sleep until it is
+ * woken. Only a rank that waits for a word has to be: others would wake for nothing.
+ */
 struct hk_shm_door {
-	const _Atomic uint32_t *asleep; /* NULL: nobody is there */
+	const _Atomic uint32_t *words;	/* NULL: nobody is there */
 	void *segment;
 	int bell;
 	bool fences;		/* before looking whether it sleeps */
 };
+/* This rank begins to wait for a word, or has ended to; before it sleeps. */
+void hk__shm_await_words(struct hk_net *net, bool begins);
 /* HK_EIO: its segment cannot be had. Valid as long as the net is open. */
 enum hk_status hk__shm_door(struct hk_net *net, uint32_t rank, struct hk_shm_door *door_out);
-void hk__shm_door_ring(const struct hk_shm_door *door, uint32_t asleep);
+void hk__shm_door_ring(const struct hk_shm_door *door);
 
 /* Pairs with the raise of `asleep`: the rank sees what was written, or is seen asleep. */
 static inline void hk__shm_knock(const struct hk_shm_door *door)
 {
-	if (!door->asleep)
+	if (!door->words)
 		return;
 	if (door->fences)
 		atomic_thread_fence(memory_order_seq_cst);
 	else
 		atomic_signal_fence(memory_order_seq_cst);
-	uint32_t asleep = atomic_load_explicit(door->asleep, memory_order_relaxed);
-	if (__builtin_expect(asleep, 0))
-		hk__shm_door_ring(door, asleep);
+	if (__builtin_expect(atomic_load_explicit(door->words, memory_order_relaxed), 0))
+		hk__shm_door_ring(door);
 }
 
 #endif
