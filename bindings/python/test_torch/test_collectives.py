@@ -274,14 +274,14 @@ def check_all_to_all_list_uneven(rank, size):
 
 
 def check_all_gather_coalesced(rank, size):
-    ins = [torch.full((k,), float(rank + k)) for k in (1, 4, 0)] + [torch.full((2,), rank)]
+    ins = [torch.full((k,), float(rank + k)) for k in (1, 4, 0)] + [torch.full((2, 2), float(rank))]
     outs = [[torch.empty_like(part) for part in ins] for _ in range(size)]
     with torch.autograd.profiler.profile() as profile:
         dist.all_gather_coalesced(outs, ins)
     for other, parts in enumerate(outs):
         for k, part in zip((1, 4, 0), parts):
             same(part, torch.full((k,), float(other + k)))
-        same(parts[3], torch.full((2,), other))
+        same(parts[3], torch.full((2, 2), float(other)))
     names = [event.name for event in profile.function_events]
     assert names.count("hocket:all_gather") == 1, names  # one call, so one in a profile
 
