@@ -40,6 +40,9 @@ def end_soon(folder, delay):
 
 def main():
     folder, seed = sys.argv[1], int(sys.argv[2])
+    # torchrun may notice the end of a rank at once, and ends the others then: they still say
+    # what they saw.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     restart = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     last = restart == int(os.environ["TORCHELASTIC_MAX_RESTARTS"])
     dist.init_process_group("hocket")
