@@ -345,6 +345,7 @@ def check_recv_any(rank, size):
     if rank != 0:
         dist.send(torch.tensor([float(rank)] * 3), 0)
         dist.send(torch.tensor([float(rank)] * 9), 0)
+        dist.barrier()  # what the next check sends is not for the receives of this one
         return
     seen = set()
     for _ in range(size - 1):
@@ -357,6 +358,7 @@ def check_recv_any(rank, size):
         assert more.tolist() == [source] * 9
         seen.add(source)
     assert seen == set(range(1, size))
+    dist.barrier()
 
 
 def check_recv_any_behind(rank, size):
