@@ -90,7 +90,7 @@ def _command(include: str, library: str, target: str) -> List[str]:
                              "-I" + include, "-I" + sysconfig.get_path("include")]
     command += [f"-isystem{folder}" for folder in headers]
     command += shlex.split(os.environ.get("CXXFLAGS", ""))
-    command += [os.path.join(_SOURCES, "backend.cc"), "-o", target]
+    command += [os.path.join(_SOURCES, "module.cc"), "-o", target]
     folder = os.path.join(os.path.dirname(torch.__file__), "lib")
     command += ["-L" + folder, "-lc10", "-ltorch_cpu", "-ltorch_python", "-Wl,-rpath," + folder]
     # By its soname: the process has loaded it already, from wherever it lies.

@@ -385,6 +385,20 @@ public:
 	std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Notice>> notices;
 	uint32_t lent = 0; /* pieces of the group's memory that tensors have */
 
+	/* Memory of the group for a tensor. */
+	void *lend(size_t bytes)
+	{
+		return with_group([&](struct hk_group *group) {
+			void *memory = nullptr;
+			enum hk_status status =
+				hk_mem_alloc(group, std::max<size_t>(bytes, 1), &memory);
+
+			TORCH_CHECK(status == HK_OK, "hocket: no shared memory for ", bytes,
+				    " bytes: ", hk_status_text(status));
+			lent++;
+			return memory;
+		});
+	}
 	/* Memory of the group that a tensor had; the last one may have outlived its use. */
 	void take_back(void *memory)
 	{

@@ -201,6 +201,51 @@ inline Meeting meet(const c10::intrusive_ptr<c10d::Store> &store, int rank, int 
 	return meeting;
 }
 
+/* ---- a barrier by the store ---- */
+
+inline void monitored_lead(const c10::intrusive_ptr<c10d::Store> &store, int size,
+			   const std::string &key, std::chrono::milliseconds timeout, bool all)
+{
+	auto deadline = std::chrono::steady_clock::now() + timeout;
+	std::string missing;
+	int number = 0;
+
+	for (int rank = 1; rank < size; rank++) {
+		auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+			deadline - std::chrono::steady_clock::now());
+		try {
+			store->wait({ key + std::to_string(rank) },
+				     std::max(left, std::chrono::milliseconds(1)));
+			continue;
+		} catch (const std::exception &) {
+			missing += (number++ ? ", " : "") + std::to_string(rank);
+		}
+		if (!all)
+			break;
+	}
+	store->set(key + "over", bytes_of(missing.empty() ? "ok" : missing));
+	TORCH_CHECK(missing.empty(), "[Rank 0]: Rank", number > 1 ? "s " : " ", missing,
+		    " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+}
+inline void monitored_follow(const c10::intrusive_ptr<c10d::Store> &store, int rank,
+			     const std::string &key, std::chrono::milliseconds timeout)
+{
+	/* Rank 0 may have waited as long as that, and answers then. */
+	auto patience = timeout + std::chrono::seconds(1);
+	std::string text;
+
+	try {
+		store->wait({ key + "over" }, patience);
+		std::vector<uint8_t> value = store->get(key + "over");
+		text.assign(value.begin(), value.end());
+	} catch (const std::exception &) {
+		TORCH_CHECK(false, "[Rank ", rank, "]: Rank 0 failed to pass ",
+			    "monitoredBarrier in ", timeout.count(), " ms");
+	}
+	TORCH_CHECK(text == "ok", "[Rank ", rank, "]: Rank ", text,
+		    " failed to pass monitoredBarrier in ", timeout.count(), " ms");
+}
+
 } /* namespace hocket */
 
 #endif

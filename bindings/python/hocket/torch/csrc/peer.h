@@ -26,6 +26,12 @@ inline uint32_t tag_notice(int tag)
 	return 2 * static_cast<uint32_t>(tag) + 1;
 }
 
+/* Where a receive into a tensor puts what comes. */
+inline at::Tensor room_for(const at::Tensor &tensor)
+{
+	return tensor.is_contiguous() ? tensor : at::empty(tensor.sizes(), tensor.options());
+}
+
 class PeerWork : public HocketWork
 {
 public:

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backend.cc - torch.distributed's backend "hocket": a c10d::Backend on Hocket's interface.
- * Each group of torch's is a group of Hocket's of its own. The one file that the C++ compiler
- * sees: hocket.torch builds it against the torch that is there, on first use.
+ * backend.h - torch.distributed's backend "hocket": a c10d::Backend on Hocket's interface.
+ * Each group of torch's is a group of Hocket's of its own.
  *
  *	types.h		types and operations
+ *	check.h		what tensors have to be
  *	meet.h		how ranks find each other
  *	engine.h	who moves operations on
  *	peer.h		sends and receives
  *	launch.h	from a call with tensors to calls with memory
+ *	many.h		several operations as one
  *	recorder.h	the last operations, for torch's own tools
  */
+#ifndef HOCKET_TORCH_BACKEND_H
+#define HOCKET_TORCH_BACKEND_H
+
+#include "check.h"
 #include "engine.h"
 #include "launch.h"
+#include "many.h"
 #include "meet.h"
 #include "peer.h"
 #include "recorder.h"
 #include "types.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/utils/pybind.h>
-
-#include <pybind11/chrono.h>
 
 #include <atomic>
 #include <numeric>
@@ -29,8 +32,6 @@
 namespace hocket {
 
 using c10d::OpType;
-using Tensors = std::vector<at::Tensor>;
-using Result = c10::intrusive_ptr<c10d::Work>;
 
 struct BackendOptions : c10d::Backend::Options {
 	explicit BackendOptions(std::chrono::milliseconds timeout)
@@ -42,80 +43,14 @@ struct BackendOptions : c10d::Backend::Options {
 	bool check = false, encrypt = false;
 };
 
-/* Several operations as one. */
-class ManyWork : public c10d::Work
-{
-public:
-	ManyWork(int rank, std::vector<Result> works)
-		: Work(rank, OpType::COALESCED), works_(std::move(works))
-	{
-	}
-	bool isCompleted() override
-	{
-		for (const Result &work : works_) {
-			if (!work->isCompleted())
-				return false;
-		}
-		return true;
-	}
-	bool isSuccess() const override
-	{
-		for (const Result &work : works_) {
-			if (!work->isSuccess())
-				return false;
-		}
-		return true;
-	}
-	std::exception_ptr exception() const override
-	{
-		for (const Result &work : works_) {
-			if (work->exception())
-				return work->exception();
-		}
-		return nullptr;
-	}
-	bool wait(std::chrono::milliseconds timeout = kNoTimeout) override
-	{
-		for (const Result &work : works_)
-			work->wait(timeout);
-		return true;
-	}
-	void synchronize() override
-	{
-		for (const Result &work : works_)
-			work->synchronize();
-	}
-	Tensors result() override
-	{
-		Tensors all;
-
-		for (const Result &work : works_) {
-			for (const at::Tensor &tensor : work->result())
-				all.push_back(tensor);
-		}
-		return all;
-	}
-	c10::intrusive_ptr<c10::ivalue::Future> getFuture() override
-	{
-		c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
-			c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
-
-		for (const Result &work : works_)
-			futures.push_back(work->getFuture());
-		return c10::collectAll(futures);
-	}
-
-private:
-	std::vector<Result> works_;
-};
-
-class HocketBackend : public c10d::Backend
+class HocketBackend : public CheckedBackend
 {
 public:
 	HocketBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
 		      const c10::intrusive_ptr<BackendOptions> &options,
 		      std::vector<uint64_t> ranks)
-		: Backend(rank, size), store_(store), options_(options), ranks_(std::move(ranks))
+		: CheckedBackend(rank, size), store_(store), options_(options),
+		  ranks_(std::move(ranks))
 	{
 		if (ranks_.empty()) { /* the default group */
 			ranks_.resize(size);
@@ -450,9 +385,9 @@ public:
 
 		store_->set(key + std::to_string(rank_), bytes_of("here"));
 		if (rank_ == 0)
-			monitored_lead(key, timeout, wait_all_ranks);
+			monitored_lead(store_, size_, key, timeout, wait_all_ranks);
 		else
-			monitored_follow(key, timeout);
+			monitored_follow(store_, rank_, key, timeout);
 	}
 
 	/* ---- point to point ---- */
@@ -633,14 +568,8 @@ public:
 
 		if (!options.device().is_cpu())
 			return at::empty({ elements }, options);
-		void *memory = nullptr;
 		std::shared_ptr<Engine> engine = seat_.engine;
-		engine->with_group([&](struct hk_group *group) {
-			enum hk_status status = hk_mem_alloc(group, std::max<size_t>(bytes, 1), &memory);
-			TORCH_CHECK(status == HK_OK, "hocket: no shared memory for ", bytes,
-				    " bytes: ", hk_status_text(status));
-			engine->lent++;
-		});
+		void *memory = engine->lend(bytes);
 		auto give_back = [engine](void *at) { engine->take_back(at); };
 		return at::from_blob(memory, { elements }, give_back, options);
 	}
@@ -729,91 +658,6 @@ private:
 		return stream;
 	}
 
-	/* ---- what tensors have to be ---- */
-
-	static const at::Tensor &one(const char *name, const Tensors &tensors)
-	{
-		TORCH_CHECK_VALUE(tensors.size() == 1, "hocket: ", name, ": ", tensors.size(),
-				  " tensors; a rank has one");
-		return tensors[0];
-	}
-	static const Tensors &one_list(const char *name, const std::vector<Tensors> &lists)
-	{
-		TORCH_CHECK_VALUE(lists.size() == 1, "hocket: ", name, ": ", lists.size(),
-				  " lists of tensors; a rank has one");
-		return lists[0];
-	}
-	uint32_t rank_of(const char *name, int64_t rank) const
-	{
-		TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "hocket: ", name, ": rank ", rank,
-				  " is not one of the ", size_, " ranks of the group");
-		return static_cast<uint32_t>(rank);
-	}
-	static void check_type(const char *name, const at::Tensor &a, const at::Tensor &b)
-	{
-		TORCH_CHECK_TYPE(a.scalar_type() == b.scalar_type(), "hocket: ", name,
-				 ": tensors of types ", a.scalar_type(), " and ", b.scalar_type());
-	}
-	/* A block for each rank. */
-	const Tensors &blocks(const char *name, const Tensors &list, const at::Tensor &like) const
-	{
-		TORCH_CHECK_VALUE(list.size() == static_cast<size_t>(size_), "hocket: ", name, ": a ",
-				  "list of ", list.size(), " tensors among ", size_, " ranks");
-		for (const at::Tensor &tensor : list)
-			check_type(name, tensor, like);
-		return list;
-	}
-	void check_own(const char *name, const Tensors &list, const at::Tensor &own) const
-	{
-		TORCH_CHECK_VALUE(list[rank_].numel() == own.numel(), "hocket: ", name, ": tensor ",
-				  rank_, " of the list has ", list[rank_].numel(),
-				  " elements, the tensor of this rank has ", own.numel());
-	}
-	static void check_pairs(const char *name, const Tensors &outputs, const Tensors &inputs)
-	{
-		TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "hocket: ", name, ": ",
-				  inputs.size(), " inputs and ", outputs.size(), " outputs");
-	}
-	static bool equal(const Tensors &list)
-	{
-		for (const at::Tensor &tensor : list) {
-			if (tensor.numel() != list[0].numel())
-				return false;
-		}
-		return true;
-	}
-	static std::vector<uint64_t> counts_of(const Tensors &list, const Elements &elements)
-	{
-		std::vector<uint64_t> counts;
-
-		for (const at::Tensor &tensor : list)
-			counts.push_back(tensor.numel() * elements.each);
-		return counts;
-	}
-	/* Rows of the tensor for each rank, as elements; none are named: equal parts. */
-	std::vector<uint64_t> splits(const at::Tensor &tensor, const std::vector<int64_t> &rows,
-				     const Elements &elements) const
-	{
-		int64_t all = tensor.dim() ? tensor.size(0) : 1, sum = 0;
-		int64_t row = all ? tensor.numel() / all : 0;
-		std::vector<uint64_t> counts;
-
-		TORCH_CHECK_VALUE(rows.empty() ? all % size_ == 0
-					       : rows.size() == static_cast<size_t>(size_),
-				  "hocket: all_to_all: ", rows.size(), " split sizes of ", all,
-				  " rows among ", size_, " ranks");
-		for (int rank = 0; rank < size_; rank++) {
-			int64_t part = rows.empty() ? all / size_ : rows[rank];
-
-			TORCH_CHECK_VALUE(part >= 0, "hocket: all_to_all: a split size of ", part);
-			sum += part;
-			counts.push_back(part * row * elements.each);
-		}
-		TORCH_CHECK_VALUE(sum == all, "hocket: all_to_all: split sizes add up to ", sum,
-				  ", the tensor has ", all, " rows");
-		return counts;
-	}
-
 	/* ---- calls of several functions ---- */
 
 	void add_allreduce(Launch &launch, const at::Tensor &tensor, const c10d::ReduceOp &op)
@@ -884,10 +728,6 @@ private:
 
 	/* ---- point to point ---- */
 
-	static at::Tensor room_for(const at::Tensor &tensor)
-	{
-		return tensor.is_contiguous() ? tensor : at::empty(tensor.sizes(), tensor.options());
-	}
 	c10::intrusive_ptr<PeerWork> peer_work(OpType type, const char *title, const Tensors &tensors,
 					       const at::Tensor &memory, int tag, int peer)
 	{
@@ -937,49 +777,6 @@ private:
 		return done(launch.go());
 	}
 
-	/* ---- a barrier by the store ---- */
-
-	void monitored_lead(const std::string &key, std::chrono::milliseconds timeout, bool all)
-	{
-		auto deadline = Clock::now() + timeout;
-		std::string missing;
-		int number = 0;
-
-		for (int rank = 1; rank < size_; rank++) {
-			auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-				deadline - Clock::now());
-			try {
-				store_->wait({ key + std::to_string(rank) },
-					     std::max(left, std::chrono::milliseconds(1)));
-				continue;
-			} catch (const std::exception &) {
-				missing += (number++ ? ", " : "") + std::to_string(rank);
-			}
-			if (!all)
-				break;
-		}
-		store_->set(key + "over", bytes_of(missing.empty() ? "ok" : missing));
-		TORCH_CHECK(missing.empty(), "[Rank 0]: Rank", number > 1 ? "s " : " ", missing,
-			    " failed to pass monitoredBarrier in ", timeout.count(), " ms");
-	}
-	void monitored_follow(const std::string &key, std::chrono::milliseconds timeout)
-	{
-		/* Rank 0 may have waited as long as that, and answers then. */
-		auto patience = timeout + std::chrono::seconds(1);
-		std::string text;
-
-		try {
-			store_->wait({ key + "over" }, patience);
-			std::vector<uint8_t> value = store_->get(key + "over");
-			text.assign(value.begin(), value.end());
-		} catch (const std::exception &) {
-			TORCH_CHECK(false, "[Rank ", rank_, "]: Rank 0 failed to pass ",
-				    "monitoredBarrier in ", timeout.count(), " ms");
-		}
-		TORCH_CHECK(text == "ok", "[Rank ", rank_, "]: Rank ", text,
-			    " failed to pass monitoredBarrier in ", timeout.count(), " ms");
-	}
-
 	c10::intrusive_ptr<c10d::Store> store_;
 	c10::intrusive_ptr<BackendOptions> options_;
 	std::vector<uint64_t> ranks_; /* of the whole job */
@@ -996,61 +793,4 @@ private:
 
 } /* namespace hocket */
 
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
-{
-	namespace py = pybind11;
-	using hocket::BackendOptions;
-	using hocket::HocketBackend;
-
-	module.doc() = "torch.distributed's backend \"hocket\"; hocket.torch builds and loads it";
-	py::class_<BackendOptions, c10::intrusive_ptr<BackendOptions>, c10d::Backend::Options>(
-		module, "Options")
-		.def(py::init([](std::chrono::milliseconds timeout, std::string net,
-				 std::string iface, std::string fabric, std::string gpu, bool check,
-				 bool encrypt) {
-			     auto options = c10::make_intrusive<BackendOptions>(timeout);
-			     options->net = std::move(net);
-			     options->iface = std::move(iface);
-			     options->fabric = std::move(fabric);
-			     options->gpu = std::move(gpu);
-			     options->check = check;
-			     options->encrypt = encrypt;
-			     return options;
-		     }),
-		     py::arg("timeout") = kBackendDefaultTimeout, py::arg("net") = "",
-		     py::arg("iface") = "", py::arg("fabric") = "", py::arg("gpu") = "",
-		     py::arg("check") = false, py::arg("encrypt") = false)
-		.def_readwrite("net", &BackendOptions::net)
-		.def_readwrite("iface", &BackendOptions::iface)
-		.def_readwrite("fabric", &BackendOptions::fabric)
-		.def_readwrite("gpu", &BackendOptions::gpu)
-		.def_readwrite("check", &BackendOptions::check)
-		.def_readwrite("encrypt", &BackendOptions::encrypt);
-	module.def(
-		"create",
-		[](const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-		   const c10::intrusive_ptr<BackendOptions> &options, std::vector<uint64_t> ranks)
-			-> c10::intrusive_ptr<c10d::Backend> {
-			return c10::make_intrusive<HocketBackend>(store, rank, size, options,
-								  std::move(ranks));
-		},
-		py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
-		py::arg("ranks"),
-		py::call_guard<py::gil_scoped_release>());
-	module.def(
-		"lost",
-		[](const c10::intrusive_ptr<c10d::Backend> &backend,
-		   std::chrono::milliseconds timeout) {
-			auto own = c10::dynamic_intrusive_pointer_cast<HocketBackend>(backend);
-			TORCH_CHECK_TYPE(own, "hocket: the group is of another backend: ",
-					 backend->getBackendName());
-			return own->lost(timeout);
-		},
-		py::arg("backend"), py::arg("timeout"), py::call_guard<py::gil_scoped_release>());
-	module.def("flight_record", [] { return py::bytes(hocket::Recorder::get().pickled()); });
-	module.def("flight_record_place", [] { return hocket::Recorder::get().place(); });
-	module.def(
-		"finish",
-		[](std::chrono::milliseconds patience) { hocket::Engine::finish(patience); },
-		py::arg("patience"), py::call_guard<py::gil_scoped_release>());
-}
+#endif
