@@ -213,12 +213,26 @@ test-elastic: all ## Python ranks train while one dies and another joins; instal
 
 # Where torch is installed, by scripts/torch-env.
 TORCH_ENV ?= .cache/torch
-in_torch = . '$(abspath $(TORCH_ENV))/environment' &&
+# An environment may have been made by another checkout: this one is tested.
+in_torch = . '$(abspath $(TORCH_ENV))/environment' && PYTHONPATH='$(CURDIR)/bindings/python'
 
 test-torch-cpu: all ## hocket.torch, a backend of PyTorch, on the CPU; installs PyTorch in TORCH_ENV=.cache/torch
 	@scripts/setup test
 	@scripts/torch-env '$(TORCH_ENV)'
 	@$(in_torch) python -m unittest discover -v -s bindings/python/test_torch
+
+# Python and torch are built without a sanitizer, so its libraries are loaded ahead of them, and
+# what they never free is not reported. What is built is kept by its flags (HOCKET_CACHE).
+asan_flags = -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer -g -O1
+
+test-torch-asan: ## hocket.torch and libhocket under AddressSanitizer and UndefinedBehaviorSanitizer
+	@scripts/setup test
+	@scripts/torch-env '$(TORCH_ENV)'
+	@$(call configure,asan)
+	@$(call build,asan) --target hocket hocket_cli
+	@$(in_torch) HOCKET_LIBRARY='$(CURDIR)/build-asan/libhocket.so' CXXFLAGS='$(asan_flags)' \
+		scripts/with-asan python -m unittest discover -v -s bindings/python/test_torch
 
 # Another torch than 2.11.0: TORCH_VERSION=2.15.0 TORCH_ENV=.cache/torch-2.15.0.
 TORCH_VERSION ?=
@@ -310,6 +324,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-torch-cpu test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-torch-cpu test-torch-asan test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-gpu test-python-long test-python-numpy bench-python
