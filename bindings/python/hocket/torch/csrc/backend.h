@@ -740,7 +740,7 @@ private:
 							  tensors, seat_.number);
 		at::Tensor tensor = tensors[0];
 
-		work->outputs = tensors;
+		work->outputs.append(tensors.begin(), tensors.end());
 		work->record = next().record(type, title, tensors, tensors, 0, peer);
 		work->kept.push_back(memory);
 		if (type != OpType::SEND && !tensor.is_contiguous())

@@ -23,6 +23,8 @@
 #include <hocket/hocket.h>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <pthread.h>
@@ -38,6 +40,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -64,14 +67,16 @@ class HocketWork : public c10d::Work
 public:
 	HocketWork(std::shared_ptr<Engine> engine, int rank, c10d::OpType type, const char *title,
 		   const std::vector<at::Tensor> &inputs, uint64_t number)
-		: Work(rank, type, title, inputs), engine_(std::move(engine)), number_(number)
+		: Work(rank, type, profiled() ? title : nullptr,
+		       profiled() ? std::optional<std::vector<at::Tensor>>(inputs) : std::nullopt),
+		  engine_(std::move(engine)), number_(number)
 	{
 	}
 
 	/* ---- as it is made ---- */
 
-	std::vector<at::Tensor> outputs; /* of the caller: the value of its future */
-	std::vector<at::Tensor> kept;	 /* inputs, and memory in between */
+	c10::SmallVector<at::Tensor, 1> outputs; /* of the caller: the value of its future */
+	c10::SmallVector<at::Tensor, 2> kept;	 /* inputs, and memory in between */
 	std::vector<uint64_t> counts;	 /* of a v form, in and out */
 	alignas(8) unsigned char factor[8] = { 0 }; /* of a premulsum */
 	std::function<void()> after;	 /* copies results to where they belong */
@@ -101,7 +106,7 @@ public:
 	}
 	std::vector<at::Tensor> result() override
 	{
-		return outputs;
+		return std::vector<at::Tensor>(outputs.begin(), outputs.end());
 	}
 	int sourceRank() const override
 	{
@@ -169,8 +174,23 @@ protected:
 			future = future_;
 		}
 		finish(error);
+		well_.store(!error, std::memory_order_release); /* pairs with wait */
 		if (future)
 			future_complete(future);
+	}
+
+	/* The same where no other thread has seen it yet: without locks, if all is simple. */
+	void complete_unseen()
+	{
+		if (status_ != HK_OK || after || recordFunctionEndCallback_) {
+			complete();
+			return;
+		}
+		kept.clear();
+		if (record != Recorder::NONE)
+			Recorder::get().end(record, true);
+		ended_ = completed_ = true;
+		well_.store(true, std::memory_order_release);
 	}
 
 	/* Somebody completes it; maybe that takes a while: its copies, or a callback. */
@@ -186,7 +206,7 @@ protected:
 	}
 
 	std::shared_ptr<Engine> engine_;
-	std::vector<struct hk_request *> requests_;
+	c10::SmallVector<struct hk_request *, 2> requests_;
 	size_t at_ = 0;		/* of them: those before are over */
 	bool taken_ = false;	/* over, and a thread completes it */
 	enum hk_status status_ = HK_OK;
@@ -199,10 +219,16 @@ private:
 		if (error_)
 			future->setError(error_);
 		else
-			future->markCompleted(c10::IValue(outputs));
+			future->markCompleted(c10::IValue(result()));
+	}
+	/* Whether anybody wants to know the names of operations. */
+	static bool profiled()
+	{
+		return at::hasCallbacks();
 	}
 
 	const uint64_t number_;
+	std::atomic<bool> well_{ false }; /* over, and completed */
 	std::mutex future_lock_;
 	bool ended_ = false;
 	std::exception_ptr error_;
@@ -267,7 +293,7 @@ public:
 		if (work->look()) {
 			work->taken_ = true;
 			held.hold.unlock();
-			work->complete();
+			work->complete_unseen();
 			return;
 		}
 		pending_.push_back(work);
@@ -280,7 +306,7 @@ public:
 	/* The same, and waits until it is completed. */
 	template <class Start> void perform(const WorkPtr &work, Start start)
 	{
-		Waiter waiter(*this);
+		std::optional<Waiter> waiter; /* ends after the lock */
 		check_open();
 		Hold held(*this);
 
@@ -289,9 +315,10 @@ public:
 		if (work->look()) {
 			work->taken_ = true;
 			held.hold.unlock();
-			work->complete();
+			work->complete_unseen();
 			return;
 		}
+		waiter.emplace(*this);
 		pending_.push_back(work);
 		(void)drive_until(held.hold, *work, Clock::time_point::max());
 	}
@@ -662,6 +689,8 @@ inline bool HocketWork::look()
 
 inline bool HocketWork::isCompleted()
 {
+	if (well_.load(std::memory_order_acquire))
+		return true;
 	if (Work::isCompleted())
 		return true;
 	engine_->poke();
@@ -670,6 +699,8 @@ inline bool HocketWork::isCompleted()
 
 inline bool HocketWork::wait(std::chrono::milliseconds timeout)
 {
+	if (well_.load(std::memory_order_acquire))
+		return true;
 	if (!Work::isCompleted() && !engine_->await(*this, timeout))
 		C10_THROW_ERROR(DistBackendError,
 				c10::str("hocket: ", c10d::opTypeToString(opType_),

@@ -22,7 +22,9 @@
 
 #include <dlfcn.h>
 
+#include <new>
 #include <optional>
+#include <type_traits>
 
 namespace hocket {
 
@@ -168,11 +170,36 @@ struct Seat {
 	}
 };
 
+/* A call to come: a function and what it knows, numbers and addresses; in place. */
+class Call
+{
+public:
+	template <class Function> Call(Function function) : run_(run<Function>)
+	{
+		static_assert(sizeof(Function) <= sizeof(known_));
+		static_assert(std::is_trivially_copyable_v<Function>);
+		new (known_) Function(function);
+	}
+	enum hk_status operator()(struct hk_group *group, const struct hk_opts *opts) const
+	{
+		return run_(known_, group, opts);
+	}
+
+private:
+	template <class Function>
+	static enum hk_status run(const void *known, struct hk_group *group,
+				  const struct hk_opts *opts)
+	{
+		return (*static_cast<const Function *>(known))(group, opts);
+	}
+
+	enum hk_status (*run_)(const void *, struct hk_group *, const struct hk_opts *);
+	alignas(8) unsigned char known_[64];
+};
+
 class Launch
 {
 public:
-	using Call = std::function<enum hk_status(struct hk_group *, const struct hk_opts *)>;
-
 	Launch(const Seat &seat, c10d::OpType type, const char *title,
 	       const std::vector<at::Tensor> &inputs, const std::vector<at::Tensor> &outputs,
 	       When when, int peer = -1)
@@ -186,7 +213,7 @@ public:
 		if (!device_ || device_->is_cpu()) {
 			work = c10::make_intrusive<HocketWork>(seat.engine, seat.rank, type, title,
 							       inputs, seat.number);
-			work->outputs = outputs;
+			work->outputs.append(outputs.begin(), outputs.end());
 			work->record = record_;
 			return;
 		}
@@ -209,13 +236,13 @@ public:
 	{
 		at::NoGradGuard no_grad;
 
-		return keep(tensor.contiguous());
+		return tensor.is_contiguous() ? given(tensor) : keep(tensor.contiguous());
 	}
 	/* Contiguous; what it holds at the end is the tensor's. */
 	at::Tensor out(const at::Tensor &tensor)
 	{
 		if (tensor.is_contiguous())
-			return keep(tensor);
+			return given(tensor);
 		at::Tensor memory = keep(at::empty(tensor.sizes(), tensor.options()));
 		afterwards([tensor, memory] { tensor.copy_(memory); });
 		return memory;
@@ -224,7 +251,7 @@ public:
 	at::Tensor inout(const at::Tensor &tensor)
 	{
 		if (tensor.is_contiguous())
-			return keep(tensor);
+			return given(tensor);
 		at::Tensor memory = in(tensor);
 		afterwards([tensor, memory] { tensor.copy_(memory); });
 		return memory;
@@ -282,7 +309,7 @@ public:
 
 	void call(Call call)
 	{
-		calls_.push_back(std::move(call));
+		calls_.push_back(call);
 	}
 	/* Of the calls that follow. */
 	void reduces(const Reduction &reduction)
@@ -353,6 +380,11 @@ private:
 		else if (!when_.waits)
 			tensor.record_stream(*stream_);
 		return tensor;
+	}
+	/* The same of the caller, who has it as long as it waits. */
+	at::Tensor given(const at::Tensor &tensor)
+	{
+		return work && when_.waits ? tensor : keep(tensor);
 	}
 	void afterwards(std::function<void()> what)
 	{
@@ -441,7 +473,7 @@ private:
 	std::optional<c10::Stream> stream_;
 	std::optional<c10::StreamGuard> guard_;
 	std::vector<std::shared_ptr<std::vector<uint64_t>>> counts_;
-	std::vector<Call> calls_;
+	c10::SmallVector<Call, 1> calls_;
 	std::function<void()> after_;
 	uint64_t record_ = Recorder::NONE;
 	bool has_factor_ = false;

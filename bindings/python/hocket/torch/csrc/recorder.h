@@ -64,7 +64,8 @@ public:
 
 		(transfer ? group->transfers : group->collectives)++;
 		entry.id = next_++;
-		entry.group = group;
+		if (entry.group != group)
+			entry.group = group;
 		entry.type = type;
 		entry.title = title;
 		entry.peer = transfer ? peer : -1;
