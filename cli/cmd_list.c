@@ -20,8 +20,9 @@ static void list_text(const struct hk_algo_info *info, const char *coll)
 	printf("%-13s   sent       %s\n", "", info->sent);
 	printf("%-13s   reduced    %s\n", "", info->reduced);
 	printf("%-13s   scratch    %s\n", "", info->scratch);
-	printf("%-13s   limits     %s%s\n", "", info->limits,
-	       info->inplace ? "" : "; not in place");
+	printf("%-13s   limits     %s%s%s\n", "", info->limits,
+	       info->inplace ? "" : "; not in place",
+	       info->onesided ? "; one-sided, groups do not perform it yet" : "");
 }
 
 static void list_field(const char *name, const char *value)
@@ -45,9 +46,11 @@ static void list_json(const struct hk_algo_info *info, bool first)
 	list_field("reduced", info->reduced);
 	list_field("scratch", info->scratch);
 	list_field("limits", info->limits);
-	printf(", \"nodes\": %s, \"uneven\": %s, \"rooted\": %s, \"inplace\": %s}",
+	printf(", \"nodes\": %s, \"uneven\": %s, \"rooted\": %s, \"inplace\": %s, "
+	       "\"onesided\": %s}",
 	       info->nodes ? "true" : "false", info->uneven ? "true" : "false",
-	       info->rooted ? "true" : "false", info->inplace ? "true" : "false");
+	       info->rooted ? "true" : "false", info->inplace ? "true" : "false",
+	       info->onesided ? "true" : "false");
 }
 
 static int list_main(struct cli_args *args)

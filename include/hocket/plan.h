@@ -4,11 +4,14 @@
  *
  *   rank     one participant
  *   lane     a sequential program of one rank; the lanes of a rank run concurrently
- *   step     one action of a lane: send, receive, reduce, copy, or a fused form
+ *   step     one action of a lane: send, receive, reduce, copy, or a fused form;
+ *            or one-sided: put, signal, wait
  *   chunk    the contents of a buffer slot; its length is a symbol
  *   channel  the FIFO from one lane to another; it has `slots` slots, a message
  *            keeps its slot until the step that received it has completed, and a
  *            lane blocks on an empty or a full channel
+ *   signal   a counter of a rank that others raise, by number; it begins at 0 in
+ *            every operation and slice
  *   slice    one pass of the plan over a part of every chunk; slices follow each
  *            other in every lane and are disjoint
  *
@@ -30,6 +33,7 @@ extern "C" {
 #endif
 
 #define HK_LANES_MAX 256u	/* lanes of a rank */
+#define HK_SIGNALS_MAX 4096u	/* signals of a rank */
 
 struct hk_plan;			/* opaque, immutable */
 
@@ -54,9 +58,9 @@ enum hk_buf {
 	X(RECV_REDUCE_SEND, "recv-reduce-send", "msg + src to peer, and into dst if any") \
 	X(COPY,             "copy",             "src into dst") \
 	X(REDUCE,           "reduce",           "dst + src into dst") \
-	X(PUT,              "put",              "src into the peer's memory; reserved") \
-	X(SIGNAL,           "signal",           "raises a flag at the peer; reserved") \
-	X(WAIT,             "wait",             "waits for a flag; reserved") \
+	X(PUT,              "put",              "src into the peer's dst, some time later") \
+	X(SIGNAL,           "signal",           "adds 1 to a signal of the peer") \
+	X(WAIT,             "wait",             "waits until a signal has come count times") \
 	X(MULTICAST,        "multicast",        "src to a set of peers; reserved") \
 	X(SWITCH_REDUCE,    "switch-reduce",    "the network adds on the way; reserved")
 
@@ -67,7 +71,24 @@ enum hk_op {
 	HK_OP_COUNT
 };
 
-/* The other end of a channel; rank HK_NONE if a step has none. */
+/*
+ * A put is issued by its step and lands later, whenever it pleases: until then its
+ * src must stay as it is, and its dst is undefined. What a signal that has come says
+ * of the puts before it depends on the plan.
+ */
+enum hk_signals {
+	HK_SIGNALS_NONE,	/* the plan has no one-sided steps */
+	HK_SIGNALS_STRONG,	/* all earlier puts and signals of its lane to that rank
+				   have landed */
+	HK_SIGNALS_WEAK		/* the step before it in its lane, if that is a put to
+				   the same rank, has landed: a put with signal */
+};
+
+/*
+ * The other end of a channel; rank HK_NONE if a step has none. For a put the peer,
+ * lane 0; for a signal the peer and the number of its signal; for a wait the rank
+ * itself and the number of its own.
+ */
 struct hk_port {
 	uint32_t rank;
 	uint32_t lane;
@@ -92,11 +113,11 @@ struct hk_after {
 
 struct hk_step {
 	enum hk_op op;
-	uint32_t count;		/* chunks moved; 0 only synchronises */
+	uint32_t count;		/* chunks moved; 0 only synchronises. Wait: signals */
 	struct hk_port from;
 	struct hk_port to;
 	struct hk_span src;
-	struct hk_span dst;
+	struct hk_span dst;	/* put: slots of the peer */
 	struct hk_after after;
 };
 
@@ -147,6 +168,7 @@ struct hk_plan_info {
 	const struct hk_msg *msgs; /* sendrecv, as given */
 	size_t nmsgs;
 	const uint32_t *node_sizes; /* of `nodes` nodes; NULL: all are equal */
+	enum hk_signals signals;
 };
 HK_API void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out);
 
@@ -212,7 +234,7 @@ struct hk_algo_info {
 	const char *name;
 	const char *alias;	/* another name, or NULL */
 	const char *about;	/* one line */
-	const char *steps;	/* messages on the critical path */
+	const char *steps;	/* messages (or puts with a signal) on the critical path */
 	const char *sent;	/* V sent by the busiest rank */
 	const char *reduced;	/* V reduced by the busiest rank */
 	const char *scratch;	/* V of scratch at the rank that needs most */
@@ -221,6 +243,7 @@ struct hk_algo_info {
 	bool rooted;
 	bool inplace;
 	bool uneven;		/* supports unequal node_sizes; costs are for equal ones */
+	bool onesided;		/* puts and signals; groups do not perform it yet */
 };
 
 /* The i-th algorithm, sorted by collective; false past the last. */
@@ -246,7 +269,7 @@ struct hk_print_opts {
  * Write a plan for people (a table, or a picture of the messages round by round),
  * for Graphviz, or as JSON (hocket-plan(5)). opts may be NULL; a picture shows
  * all ranks. HK_EIO if the stream fails; HK_EINVAL for a rank that does not exist,
- * or if a picture meets a malformed step; HK_ELIMIT if a picture would be too wide
+ * or if a picture meets a malformed or one-sided step; HK_ELIMIT if a picture would be too wide
  * or a graph has more than 2^20 steps; HK_ENOMEM.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_print_table(const struct hk_plan *plan,
@@ -264,8 +287,8 @@ HK_API HK_NODISCARD enum hk_status hk_plan_print_json(const struct hk_plan *plan
 
 /*
  * Writes MSCCL XML, which the executors of MSCCL and RCCL run; hocket-plan(5)
- * describes the mapping. All ranks. HK_EINVAL for a barrier, a sendrecv, or a plan
- * that has more pairs of peers in a lane than the format can express; HK_ELIMIT for
+ * describes the mapping. All ranks. HK_EINVAL for a barrier, a sendrecv, a one-sided
+ * plan, or one that has more pairs of peers in a lane than the format can express; HK_ELIMIT for
  * more than 2^20 steps; HK_ENOMEM; HK_EIO.
  */
 HK_API HK_NODISCARD enum hk_status hk_plan_print_msccl(const struct hk_plan *plan, FILE *file,
@@ -274,7 +297,7 @@ HK_API HK_NODISCARD enum hk_status hk_plan_print_msccl(const struct hk_plan *pla
 /*
  * For other simulators: a plan for `bytes` bytes (as in struct hk_sim_job), as GOAL
  * text, or as Chakra execution traces, one file PREFIX.RANK.et per rank. Channels
- * are unbounded there. opts may be NULL. HK_EINVAL, HK_EIO.
+ * are unbounded there. opts may be NULL. HK_EINVAL (also for a one-sided plan), HK_EIO.
  */
 struct hk_export_opts {
 	size_t size;		/* sizeof(struct hk_export_opts) */

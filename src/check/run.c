@@ -308,6 +308,9 @@ static enum hk_status step_enter(struct proof *proof, struct lane *lane)
 	if (fault)
 		return hk__refuse(proof, 1, lane, "", "", "%s %s", hk_op_name(lane->step.op),
 				  fault);
+	if (hk__op_onesided(lane->step.op))
+		return hk__refuse(proof, 1, lane, "", "", "%s cannot be proved yet",
+				  hk_op_name(lane->step.op));
 	lane->entered = true;
 	lane->taken = lane->posted = false;
 	lane->payload.at = HK_NONE;

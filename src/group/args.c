@@ -146,6 +146,11 @@ static enum hk_status request_take_plan(struct hk_group *group, struct hk_reques
 		return hk__group_refuse(group, HK_EINVAL,
 					"the plan \"%s\" of %s does not work in place", info.algo,
 					hk_coll_name(info.coll));
+	if (info.signals != HK_SIGNALS_NONE)
+		return hk__group_refuse(group, HK_EINVAL,
+					"the plan \"%s\" of %s puts and signals, which groups do "
+					"not perform yet",
+					info.algo, hk_coll_name(info.coll));
 	snprintf(request->sig.algo, sizeof(request->sig.algo), "plan %s", info.algo);
 	return hk__group_prove(group, plan);
 }
@@ -165,6 +170,11 @@ static enum hk_status algo_named(struct hk_group *group, const struct hk_request
 					"%s has no algorithm \"%s\": `hocket list` "
 					"shows those it has",
 					hk_coll_name(request->coll), name);
+	if (algo.onesided)
+		return hk__group_refuse(group, HK_EINVAL,
+					"algorithm \"%s\" of %s puts and signals, which groups "
+					"do not perform yet",
+					algo.name, hk_coll_name(request->coll));
 	if (algo.nodes && group->nodes > 1) {
 		enum hk_status status = algo_try(group, request, &algo);
 

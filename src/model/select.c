@@ -147,7 +147,8 @@ double hk__select_price(const struct hk__fabric_view *view, const struct hk_algo
 			double bytes)
 {
 	uint32_t nodes = algo->nodes ? view->nodes : 1;
-	double own = plan_steps(view, algo);
+	/* Groups do not perform one-sided plans yet. */
+	double own = algo->onesided ? -1 : plan_steps(view, algo);
 
 	if (own < 0 || (algo->nodes && (view->nodes <= 1 || !view->node_sizes)))
 		return INFINITY;

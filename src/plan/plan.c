@@ -43,6 +43,13 @@ const char *hk_buf_name(enum hk_buf buf)
 	return "none";
 }
 
+const char *hk__signals_name(enum hk_signals signals)
+{
+	return signals == HK_SIGNALS_STRONG ? "strong"
+	       : signals == HK_SIGNALS_WEAK ? "weak"
+					    : "none";
+}
+
 unsigned hk__op_fields(enum hk_op op)
 {
 	enum {
@@ -61,6 +68,9 @@ unsigned hk__op_fields(enum hk_op op)
 		[HK_OP_RECV_REDUCE_SEND] = FROM | SRC | TO | KEEP | ADD,
 		[HK_OP_COPY] = SRC | DST,
 		[HK_OP_REDUCE] = SRC | DST | ADD,
+		[HK_OP_PUT] = SRC | HK__FIELD_PUT,
+		[HK_OP_SIGNAL] = HK__FIELD_SIGNAL,
+		[HK_OP_WAIT] = HK__FIELD_WAIT | HK__FIELD_COUNT,
 	};
 
 	return op < HK_OP_COUNT ? fields[op] : 0;
@@ -101,6 +111,40 @@ static const char *step_port_fault(const struct hk_plan *plan, const struct hk_p
 	return NULL;
 }
 
+static const char *put_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step)
+{
+	const char *fault = step_span_fault(plan, rank, &step->src, step->count, false);
+
+	if (step->to.lane != 0)
+		return "names a lane, but no lane of the peer takes part";
+	if (!fault)
+		fault = step_span_fault(plan, step->to.rank, &step->dst, step->count, false);
+	if (!fault && step->dst.buf == HK_BUF_IN)
+		return "writes the input of the peer, which is read-only";
+	return fault;
+}
+
+static const char *onesided_fault(const struct hk_plan *plan, uint32_t rank,
+				  const struct hk_step *step)
+{
+	unsigned fields = hk__op_fields(step->op);
+	const struct hk_port *port = fields & HK__FIELD_WAIT ? &step->from : &step->to;
+
+	if (plan->signals == HK_SIGNALS_NONE)
+		return "is one-sided, but the plan does not say whether signals are strong or weak";
+	if (port->rank >= plan->n)
+		return "names a peer that is no rank of the plan";
+	if ((fields & HK__FIELD_WAIT) && port->rank != rank)
+		return "waits for a signal of another rank; a rank waits for its own";
+	if (!(fields & HK__FIELD_WAIT) && port->rank == rank)
+		return "is for its own rank; use copy, or a dependency";
+	if ((fields & (HK__FIELD_SIGNAL | HK__FIELD_WAIT)) && port->lane >= HK_SIGNALS_MAX)
+		return "names a signal past the last that a rank can have";
+	if ((fields & HK__FIELD_WAIT) && step->count == 0)
+		return "waits for no signal at all";
+	return fields & HK__FIELD_PUT ? put_fault(plan, rank, step) : NULL;
+}
+
 const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const struct hk_step *step)
 {
 	unsigned fields = hk__op_fields(step->op);
@@ -108,11 +152,13 @@ const char *hk__step_fault(const struct hk_plan *plan, uint32_t rank, const stru
 
 	if (hk__op_reserved(step->op))
 		return "is a reserved operation that cannot be proved yet; use send and recv";
+	if (hk__op_onesided(step->op))
+		fault = onesided_fault(plan, rank, step);
 	if (fields & HK__FIELD_FROM)
 		fault = step_port_fault(plan, &step->from);
 	if (!fault && (fields & HK__FIELD_TO))
 		fault = step_port_fault(plan, &step->to);
-	if (!fault && (fields & HK__FIELD_SRC))
+	if (!fault && (fields & HK__FIELD_SRC) && !(fields & HK__FIELD_PUT))
 		fault = step_span_fault(plan, rank, &step->src, step->count, false);
 	if (!fault && (fields & HK__FIELD_DST))
 		fault = step_span_fault(plan, rank, &step->dst, step->count,
@@ -289,6 +335,7 @@ enum hk_status hk_plan_create(enum hk_coll coll, uint32_t nranks, const struct h
 				  .root = opts.root,
 				  .nodes = 1,
 				  .slots = algo->slots ? algo->slots : 1,
+				  .signals = (uint8_t)algo->signals,
 				  .inplace = !(algo->flags & HK_ALGO_NOT_INPLACE) };
 	status = plan_fill(plan, &opts, why);
 	if (status != HK_OK) {
@@ -326,6 +373,7 @@ void hk_plan_describe(const struct hk_plan *plan, struct hk_plan_info *info_out)
 		.msgs = plan->batch ? plan->batch->msgs : NULL,
 		.nmsgs = plan->batch ? plan->batch->nmsgs : 0,
 		.node_sizes = plan->node_sizes,
+		.signals = (enum hk_signals)plan->signals,
 	};
 	hk__result_set(info_out, &full, sizeof(full));
 }
@@ -356,13 +404,30 @@ void hk_plan_step(const struct hk_plan *plan, uint32_t rank, uint32_t lane, uint
 {
 	if (plan->store) {
 		*step_out = *hk__store_step(plan, rank, lane, i);
-		if (step_out->op == HK_OP_NOP)
+		if (step_out->op == HK_OP_NOP || step_out->op == HK_OP_SIGNAL)
 			step_out->count = 0; /* whatever else is stored, it moves nothing */
 		return;
 	}
 	hk_assert(i < hk_plan_steps(plan, rank, lane));
 	*step_out = hk__step_none;
 	plan->algo->step(plan, rank, lane, i, step_out);
+}
+
+uint32_t hk__plan_signals(const struct hk_plan *plan, uint32_t rank)
+{
+	uint32_t count = 0;
+	struct hk_step step;
+
+	if (plan->signals == HK_SIGNALS_NONE)
+		return 0;
+	for (uint32_t l = 0; l < hk_plan_lanes(plan, rank); l++) {
+		for (uint32_t i = 0; i < hk_plan_steps(plan, rank, l); i++) {
+			hk_plan_step(plan, rank, l, i, &step);
+			if (step.op == HK_OP_WAIT)
+				count = hk__max(count, step.from.lane + 1);
+		}
+	}
+	return count;
 }
 
 uint32_t hk__plan_widest(const struct hk_plan *plan)
@@ -401,6 +466,7 @@ static void plan_describe_algo(const struct hk_algo *algo, struct hk_algo_info *
 		.rooted = hk__coll_rooted(algo->coll),
 		.inplace = !(algo->flags & HK_ALGO_NOT_INPLACE),
 		.uneven = algo->flags & HK_ALGO_UNEVEN,
+		.onesided = algo->signals != HK_SIGNALS_NONE,
 	};
 	hk__result_set(info_out, &full, sizeof(full));
 }

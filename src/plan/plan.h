@@ -37,6 +37,7 @@ struct hk_algo {
 	unsigned flags;
 	enum algo_moves moves;
 	unsigned variant;	/* which of a family's algorithms; its own numbers */
+	enum hk_signals signals; /* of one-sided plans */
 	struct {
 		const char *name, *alias, *about, *steps, *sent, *reduced, *scratch, *limits;
 	} info;			/* see struct hk_algo_info */
@@ -72,6 +73,7 @@ struct hk_plan {
 	uint32_t parts;
 	uint32_t slots;
 	bool inplace;
+	uint8_t signals;		/* enum hk_signals */
 	uint32_t widest;		/* 0: not known; see hk__plan_widest */
 	struct hk__store *store;	/* stored plans */
 	struct hk__batch *batch;	/* sendrecv */
@@ -105,7 +107,7 @@ enum hk__cut_kind hk__coll_cut(enum hk_coll coll, const struct hk__cut_rule *rul
 uint32_t hk__plan_chunks(const struct hk_plan *plan);
 
 /*
- * The most chunks that a message of any rank carries; at least 1. What a slot
+ * The most chunks that a message of any rank carries; at least 1. Puts are no messages. What a slot
  * of a channel has to hold follows from it, so all ranks have to agree. Constant
  * time for built-in plans and those from files; others are walked through.
  */
@@ -122,7 +124,11 @@ enum hk__field {
 	HK__FIELD_DST = 1 << 3,
 	HK__FIELD_COUNT = 1 << 4,
 	HK__FIELD_DST_NEEDED = 1 << 5,	/* dst may not be left out */
-	HK__FIELD_REDUCES = 1 << 6	/* adds */
+	HK__FIELD_REDUCES = 1 << 6,	/* adds */
+	/* One-sided: `to` and `from` name no lanes, and dst is not the rank's own. */
+	HK__FIELD_PUT = 1 << 7,		/* to: a rank, dst: slots there */
+	HK__FIELD_SIGNAL = 1 << 8,	/* to: a rank and a signal of it */
+	HK__FIELD_WAIT = 1 << 9		/* from: the rank itself and a signal of it */
 };
 unsigned hk__op_fields(enum hk_op op);
 
@@ -143,8 +149,22 @@ static inline bool hk__op_reduces(enum hk_op op)
 
 static inline bool hk__op_reserved(enum hk_op op)
 {
-	return op >= HK_OP_PUT;
+	return op >= HK_OP_MULTICAST;
 }
+
+static inline bool hk__op_onesided(enum hk_op op)
+{
+	return op >= HK_OP_PUT && op <= HK_OP_WAIT;
+}
+
+/* "strong", "weak"; "none" where the plan has no one-sided steps. */
+const char *hk__signals_name(enum hk_signals signals);
+
+/*
+ * How many signals a rank of a proved plan has: those it waits for, as it waits for all
+ * that it is sent. A walk through its steps.
+ */
+uint32_t hk__plan_signals(const struct hk_plan *plan, uint32_t rank);
 
 /* ---- symmetry (symmetry.c) ---- */
 

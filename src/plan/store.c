@@ -20,7 +20,8 @@ enum hk_status hk__store_create(const struct hk_alloc *alloc, const struct hk__s
 				  .root = spec->root,
 				  .parts = spec->parts,
 				  .slots = spec->slots,
-				  .inplace = spec->inplace };
+				  .inplace = spec->inplace,
+				  .signals = (uint8_t)spec->signals };
 	plan->store = hk__mem_zalloc(alloc, 1, sizeof(*plan->store));
 	if (!plan->store)
 		goto err_destroy;
@@ -124,6 +125,7 @@ enum hk_status hk__store_copy(const struct hk_alloc *alloc, const struct hk_plan
 				       .parts = info.parts,
 				       .slots = info.slots,
 				       .inplace = info.inplace,
+				       .signals = info.signals,
 				       .msgs = info.msgs,
 				       .nmsgs = info.nmsgs };
 	enum hk_status status = hk__store_create(alloc, &spec, &copy);
@@ -147,8 +149,11 @@ enum hk_status hk__store_check_size(const struct hk_plan *plan, struct hk_why *w
 		for (enum hk_buf buf = HK_BUF_IN; buf <= HK_BUF_SCRATCH; buf++)
 			nslots += hk_plan_slots(plan, r, buf) * (nlanes ? nlanes : 1);
 		for (uint32_t l = 0; l < nlanes; l++)
-			for (uint32_t i = 0; i < hk_plan_steps(plan, r, l); i++)
-				nmoved += hk__store_step(plan, r, l, i)->count;
+			for (uint32_t i = 0; i < hk_plan_steps(plan, r, l); i++) {
+				const struct hk_step *step = hk__store_step(plan, r, l, i);
+
+				nmoved += step->op == HK_OP_WAIT ? 1 : step->count;
+			}
 	}
 	if (nslots > STORE_STATE_MAX)
 		return hk__why(why, HK_ELIMIT,

@@ -34,6 +34,7 @@ struct hk__store_spec {
 	uint32_t parts;
 	uint32_t slots;
 	bool inplace;
+	enum hk_signals signals;
 	const struct hk_msg *msgs;
 	size_t nmsgs;
 };

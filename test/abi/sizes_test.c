@@ -31,7 +31,7 @@ TEST(installed)
 {
 	CHECK_EQ(sizeof(struct hk_alloc), 16);
 	CHECK_EQ(sizeof(struct hk_msg), 8);
-	CHECK_EQ(sizeof(struct hk_plan_info), 72);
+	CHECK_EQ(sizeof(struct hk_plan_info), 80);
 	CHECK_EQ(sizeof(struct hk_sizes), 16);
 	CHECK_EQ(sizeof(struct hk_algo_info), 88);
 	CHECK_EQ(sizeof(struct hk_why), 768);

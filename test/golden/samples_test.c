@@ -76,7 +76,7 @@ TEST(samples_refused)
 		  "parts: expected a whole number from 1 to" },
 		{ "../plans/hostile-peer.json", HK_ESYNTAX, "rank below 2, found [7, 0]" },
 		{ "../plans/hostile-put.json", HK_ESYNTAX,
-		  "'put' is reserved and cannot be proved yet" },
+		  "put is one-sided, but the plan does not say whether signals are strong" },
 		{ "../plans/hostile-rank-twice.json", HK_ESYNTAX, "rank 0 has a program already" },
 		{ "../plans/hostile-ranks.json", HK_ESYNTAX, "programs for 2 of 16000000 ranks" },
 		{ "../plans/hostile-truncated.json", HK_ESYNTAX, "expected near end of file" },

@@ -442,7 +442,9 @@ TEST(form_faults)
 		{ HK_OP_COPY, 0, 0, HK_BUF_IN, 0, 1, HK_BUF_IN, HK_NONE,
 		  "copy writes the input, which is read-only" },
 		{ HK_OP_PUT, 1, 0, HK_BUF_IN, 0, 1, HK_BUF_NONE, HK_NONE,
-		  "put is a reserved operation that cannot be proved yet" },
+		  "put is one-sided, but the plan does not say whether signals are strong" },
+		{ HK_OP_MULTICAST, 1, 0, HK_BUF_IN, 0, 1, HK_BUF_NONE, HK_NONE,
+		  "multicast is a reserved operation that cannot be proved yet" },
 		{ HK_OP_COPY, 0, 0, HK_BUF_IN, 0, 1, HK_BUF_OUT, 5,
 		  "depends on a step that the rank does not have" },
 	};

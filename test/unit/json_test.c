@@ -217,7 +217,7 @@ static const struct bad json_bad[] = {
 	{ "\"hocket_plan\": 1,", "\"hocket_plan\": 1.0,", HK_ESYNTAX, "found 1.0" },
 	{ "\"hocket_plan\": 1,", "\"hocket_plan\": 1, \"name\": \"x\",", HK_ESYNTAX,
 	  "NAME: unknown field 'name'; known are hocket_plan, collective, algorithm, ranks, root, "
-	  "nodes, parts, slots, inplace, messages, programs" },
+	  "nodes, parts, slots, inplace, signals, messages, programs" },
 	{ "\"hocket_plan\": 1,", "\"hocket_plan\": 1, \"\\u001b[2J\": 0,", HK_ESYNTAX,
 	  "unknown field '\\x1b[2J'" },
 
@@ -299,15 +299,22 @@ static const struct bad json_bad[] = {
 	{ "\"op\": \"send\", ", "", HK_ESYNTAX,
 	  "NAME: programs[0].lanes[0][0].op: missing; expected one of nop, send, recv, "
 	  "recv-reduce, recv-send, recv-reduce-send, copy, reduce" },
-	{ "\"op\": \"send\"", "\"op\": \"sned\"", HK_ESYNTAX, "copy, reduce, found \"sned\"" },
+	{ "\"op\": \"send\"", "\"op\": \"sned\"", HK_ESYNTAX, "signal, wait, found \"sned\"" },
 	{ "\"op\": \"send\"", "\"op\": 1", HK_ESYNTAX, ".op: expected one of nop, send" },
 	{ "\"op\": \"send\"", "\"op\": \"put\"", HK_ESYNTAX,
-	  "NAME: programs[0].lanes[0][0].op: 'put' is reserved and cannot be proved yet; use send "
-	  "and recv" },
+	  "NAME: programs[0].lanes[0][0].dst: missing; put needs it" },
+	{ "\"op\": \"send\", ", "\"op\": \"wait\", ", HK_ESYNTAX, "to: wait takes none" },
+	{ "\"op\": \"nop\", ", "\"op\": \"wait\", ", HK_ESYNTAX, "signal: missing; wait needs it" },
+	{ "\"op\": \"nop\", ", "\"op\": \"wait\", \"signal\": 4096, ", HK_ELIMIT,
+	  "signal: expected a whole number from 0 to 4095" },
+	{ "\"op\": \"nop\", ", "\"op\": \"wait\", \"signal\": 1, ", HK_ESYNTAX,
+	  "wait is one-sided, but the plan does not say whether signals are strong or weak" },
+	{ "\"slots\": 1", "\"slots\": 1, \"signals\": \"loud\"", HK_ESYNTAX,
+	  "NAME: signals: expected \"strong\" or \"weak\", found" },
 	{ "\"op\": \"send\"", "\"op\": \"multicast\"", HK_ESYNTAX, "'multicast' is reserved" },
 	{ "\"op\": \"send\"", "\"op\": \"send\", \"via\": 1", HK_ESYNTAX,
 	  "NAME: programs[0].lanes[0][0]: unknown field 'via'; known are op, from, to, src, dst, "
-	  "count, after" },
+	  "count, signal, after" },
 	{ "\"op\": \"send\", ", "\"op\": \"send\", \"from\": [1, 0], ", HK_ESYNTAX,
 	  "NAME: programs[0].lanes[0][0].from: send takes none" },
 	{ "\"op\": \"send\", ", "\"op\": \"send\", \"dst\": [\"out\", 0], ", HK_ESYNTAX,

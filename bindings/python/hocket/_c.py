@@ -146,7 +146,7 @@ class PlanInfo(Sized):
                 ("nranks", c_uint32), ("root", c_uint32), ("nodes", c_uint32),
                 ("parts", c_uint32), ("slots", c_uint32), ("inplace", c_bool),
                 ("msgs", POINTER(Msg)), ("nmsgs", c_size_t),
-                ("node_sizes", POINTER(c_uint32))]
+                ("node_sizes", POINTER(c_uint32)), ("signals", c_int)]
 
 
 class AlgoInfo(Sized):
@@ -155,7 +155,7 @@ class AlgoInfo(Sized):
                 ("alias", c_char_p), ("about", c_char_p), ("steps", c_char_p),
                 ("sent", c_char_p), ("reduced", c_char_p), ("scratch", c_char_p),
                 ("limits", c_char_p), ("nodes", c_bool), ("rooted", c_bool),
-                ("inplace", c_bool), ("uneven", c_bool)]
+                ("inplace", c_bool), ("uneven", c_bool), ("onesided", c_bool)]
 
 
 class PrintOpts(Sized):

@@ -30,6 +30,9 @@ static inline enum hk_status hk__export_init(struct hk__export *export, const st
 	*export = (struct hk__export){ .plan = plan };
 	if (hk__opts_copy(&export->opts, sizeof(export->opts), given) != HK_OK)
 		return hk__why(why, HK_EINVAL, "options of an unknown version");
+	if (plan->signals != HK_SIGNALS_NONE)
+		return hk__why(why, HK_EINVAL,
+			       "a one-sided plan: the format knows sends and receives, no puts");
 	if (!(export->opts.copy_ns >= 0) || !(export->opts.reduce_ns >= 0))
 		return hk__why(why, HK_EINVAL, "negative time: %g and %g ns per byte",
 			       export->opts.copy_ns, export->opts.reduce_ns);

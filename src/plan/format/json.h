@@ -23,6 +23,7 @@ struct hk__json_reader {
 	struct hk_plan *plan;		/* once its head was read */
 	/* Where the reader is: HK_NONE for what it is not in. */
 	uint32_t program;
+	uint32_t rank;			/* whose program it is */
 	uint32_t lane;
 	uint32_t step;
 };

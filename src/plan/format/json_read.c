@@ -25,7 +25,8 @@ static enum hk_status head_check_form(const struct hk__json_reader *reader, json
 {
 	static const char *const known[] = { "hocket_plan", "collective", "algorithm", "ranks",
 					     "root",	    "nodes",	  "parts",     "slots",
-					     "inplace",	    "messages",	  "programs",  NULL };
+					     "inplace",	    "signals",	  "messages",  "programs",
+					     NULL };
 	const json_t *value = json_object_get(root, "hocket_plan");
 
 	if (!value)
@@ -127,6 +128,23 @@ static enum hk_status head_read_numbers(struct hk__json_reader *reader, const js
 	return status;
 }
 
+/* Only plans with one-sided steps say it. */
+static enum hk_status head_read_signals(struct hk__json_reader *reader, const json_t *root)
+{
+	const json_t *value = json_object_get(root, "signals");
+
+	reader->spec.signals = HK_SIGNALS_NONE;
+	if (!value)
+		return HK_OK;
+	if (hk__json_is(value, "strong"))
+		reader->spec.signals = HK_SIGNALS_STRONG;
+	else if (hk__json_is(value, "weak"))
+		reader->spec.signals = HK_SIGNALS_WEAK;
+	else
+		return hk__json_expected(reader, "signals", value, "\"strong\" or \"weak\"");
+	return HK_OK;
+}
+
 static enum hk_status head_read(struct hk__json_reader *reader, json_t *root)
 {
 	const json_t *inplace = json_object_get(root, "inplace");
@@ -144,7 +162,7 @@ static enum hk_status head_read(struct hk__json_reader *reader, json_t *root)
 	if (status == HK_OK && reader->spec.inplace && !hk__coll_inplace(reader->spec.coll))
 		status = hk__json_fail(reader, HK_ESYNTAX, "inplace", "%s has no in-place form",
 				       hk_coll_name(reader->spec.coll));
-	return status;
+	return status == HK_OK ? head_read_signals(reader, root) : status;
 }
 
 static enum hk_status nodes_read(struct hk__json_reader *reader, const json_t *list,
@@ -280,6 +298,7 @@ static enum hk_status program_read(struct hk__json_reader *reader, json_t *progr
 		status = hk__json_get_u32(reader, program, "rank", ranks, &rank);
 	if (status != HK_OK)
 		return status;
+	reader->rank = rank;
 	struct hk__store_rank *stored = &reader->plan->store->ranks[rank];
 	/* As many programs as ranks, and none twice: so none is missing. */
 	if (stored->present)

@@ -160,15 +160,26 @@ static enum hk_status step_read_op(const struct hk__json_reader *reader, const j
 static enum hk_status step_check_fields(const struct hk__json_reader *reader, const json_t *object,
 					const struct hk_step *step)
 {
-	/* In the order of the bits of enum hk__field. */
-	static const char *const keys[] = { "from", "to", "src", "dst", "count" };
-	unsigned takes = hk__op_fields(step->op);
-	unsigned needs = takes & (HK__FIELD_FROM | HK__FIELD_TO);
+	/* In the order of the bits of enum hk__field, then one of its own. */
+	static const char *const keys[] = { "from", "to", "src", "dst", "count", "signal" };
+	enum {
+		TAKES_SIGNAL = 1 << 5,
+		TAKES_ALL = (1 << 5) - 1
+	};
+	unsigned fields = hk__op_fields(step->op), takes = fields & TAKES_ALL;
+
+	if (fields & HK__FIELD_PUT)
+		takes |= HK__FIELD_TO | HK__FIELD_DST;
+	if (fields & HK__FIELD_SIGNAL)
+		takes |= HK__FIELD_TO | TAKES_SIGNAL;
+	if (fields & HK__FIELD_WAIT)
+		takes |= TAKES_SIGNAL;
+	unsigned needs = takes & (HK__FIELD_FROM | HK__FIELD_TO | TAKES_SIGNAL);
 
 	/* A step that moves no chunk names no slots. */
 	if (step->count)
 		needs |= takes & HK__FIELD_SRC;
-	if (step->count && (takes & HK__FIELD_DST_NEEDED))
+	if (step->count && (fields & (HK__FIELD_DST_NEEDED | HK__FIELD_PUT)))
 		needs |= HK__FIELD_DST;
 	for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		bool given = json_object_get(object, keys[i]);
@@ -198,6 +209,32 @@ static enum hk_status step_read_port(const struct hk__json_reader *reader, const
 	if (!hk__json_u32(json_array_get(value, 1), HK_LANES_MAX - 1, &port->lane))
 		return hk__json_expected(reader, key, value, "[rank, lane] with lane below %u",
 					 HK_LANES_MAX);
+	return HK_OK;
+}
+
+/* Of a one-sided step: the peer alone, and the number of a signal. */
+static enum hk_status step_read_signal(const struct hk__json_reader *reader, const json_t *object,
+				       struct hk_step *step)
+{
+	unsigned fields = hk__op_fields(step->op);
+	const json_t *to = json_object_get(object, "to");
+	struct hk__json_range numbers = { 0, HK_SIGNALS_MAX - 1, HK_ELIMIT };
+	uint32_t ranks = reader->spec.n, number = 0;
+	enum hk_status status = HK_OK;
+
+	if (fields & (HK__FIELD_SIGNAL | HK__FIELD_WAIT))
+		status = hk__json_get_u32(reader, object, "signal", numbers, &number);
+	if (status != HK_OK)
+		return status;
+	if (fields & HK__FIELD_WAIT) {
+		uint32_t self = reader->rank;
+
+		step->from = (struct hk_port){ self, number };
+		return HK_OK;
+	}
+	step->to.lane = number;
+	if (!hk__json_u32(to, ranks - 1, &step->to.rank))
+		return hk__json_expected(reader, "to", to, "a rank below %u", ranks);
 	return HK_OK;
 }
 
@@ -248,8 +285,8 @@ static enum hk_status step_read_after(const struct hk__json_reader *reader, cons
 enum hk_status hk__json_read_step(const struct hk__json_reader *reader, json_t *object,
 				  struct hk_step *step)
 {
-	static const char *const known[] = { "op",  "from",  "to",    "src",
-					     "dst", "count", "after", NULL };
+	static const char *const known[] = { "op",    "from",	"to",	 "src", "dst",
+					     "count", "signal", "after", NULL };
 	struct hk__json_range counts = { 0, READ_SLOT_MAX, HK_ESYNTAX };
 
 	if (!json_is_object(object))
@@ -257,14 +294,16 @@ enum hk_status hk__json_read_step(const struct hk__json_reader *reader, json_t *
 	enum hk_status status = hk__json_check_keys(reader, object, known);
 	if (status == HK_OK)
 		status = step_read_op(reader, object, &step->op);
-	step->count = step->op == HK_OP_NOP ? 0 : 1;
+	step->count = step->op == HK_OP_NOP || step->op == HK_OP_SIGNAL ? 0 : 1;
 	if (status == HK_OK && json_object_get(object, "count"))
 		status = hk__json_get_u32(reader, object, "count", counts, &step->count);
 	if (status == HK_OK)
 		status = step_check_fields(reader, object, step);
-	if (status == HK_OK)
+	if (status == HK_OK && hk__op_onesided(step->op))
+		status = step_read_signal(reader, object, step);
+	if (status == HK_OK && !hk__op_onesided(step->op))
 		status = step_read_port(reader, object, "from", &step->from);
-	if (status == HK_OK)
+	if (status == HK_OK && !hk__op_onesided(step->op))
 		status = step_read_port(reader, object, "to", &step->to);
 	if (status == HK_OK)
 		status = step_read_span(reader, object, "src", &step->src);

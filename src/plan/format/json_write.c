@@ -23,18 +23,31 @@ static void json_add_span(struct hk__text *line, const char *key, const struct h
 	hk__text_add(line, "]");
 }
 
+/* One-sided: a rank without a lane; a signal by its number. */
+static void json_add_signal(struct hk__text *line, const struct hk_step *step)
+{
+	unsigned fields = hk__op_fields(step->op);
+
+	if (fields & (HK__FIELD_PUT | HK__FIELD_SIGNAL))
+		hk__text_add(line, ", \"to\": %u", step->to.rank);
+	if (fields & (HK__FIELD_SIGNAL | HK__FIELD_WAIT))
+		hk__text_add(line, ", \"signal\": %u",
+			     fields & HK__FIELD_WAIT ? step->from.lane : step->to.lane);
+}
+
 static void json_add_step(struct hk__text *line, const struct hk_step *step)
 {
 	unsigned fields = hk__op_fields(step->op);
 
 	hk__text_add(line, "{\"op\": \"%s\"", hk_op_name(step->op));
+	json_add_signal(line, step);
 	if (fields & HK__FIELD_FROM)
 		hk__text_add(line, ", \"from\": [%u, %u]", step->from.rank, step->from.lane);
 	if (fields & HK__FIELD_TO)
 		hk__text_add(line, ", \"to\": [%u, %u]", step->to.rank, step->to.lane);
 	if (fields & HK__FIELD_SRC)
 		json_add_span(line, "src", &step->src);
-	if (fields & HK__FIELD_DST)
+	if (fields & (HK__FIELD_DST | HK__FIELD_PUT))
 		json_add_span(line, "dst", &step->dst);
 	if ((fields & HK__FIELD_COUNT) && step->count != 1)
 		hk__text_add(line, ", \"count\": %u", step->count);
@@ -113,6 +126,8 @@ static void json_write_head(const struct hk_plan *plan, FILE *file)
 		fprintf(file, "  \"parts\": %u,\n", info.parts);
 	fprintf(file, "  \"slots\": %u, \"inplace\": %s,\n", info.slots,
 		info.inplace ? "true" : "false");
+	if (info.signals != HK_SIGNALS_NONE)
+		fprintf(file, "  \"signals\": \"%s\",\n", hk__signals_name(info.signals));
 	if (info.coll == HK_COLL_SENDRECV)
 		json_write_messages(&info, file);
 }

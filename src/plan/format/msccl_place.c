@@ -117,7 +117,7 @@ static const char *step_unfit(uint32_t rank, const struct hk_step *step)
 {
 	unsigned fields = hk__op_fields(step->op);
 
-	if (hk__op_reserved(step->op))
+	if (hk__op_reserved(step->op) || hk__op_onesided(step->op))
 		return "is an operation that MSCCL has not";
 	if ((fields & (HK__FIELD_FROM | HK__FIELD_TO)) && step->count == 0)
 		return "sends or receives nothing, which MSCCL cannot";

@@ -42,6 +42,8 @@ static enum hk_status picture_count_rank(struct hk__picture *picture, uint32_t r
 		for (uint32_t i = 0; i < nsteps; i++) {
 			hk_plan_step(plan, rank, l, i, &step);
 			const char *fault = hk__step_fault(plan, rank, &step);
+			if (!fault && hk__op_onesided(step.op))
+				fault = "is one-sided; pictures show messages, the table any plan";
 			if (fault)
 				return hk__why(picture->why, HK_EINVAL,
 					       "rank %u lane %u step %u: %s %s", rank, l, i,

@@ -2,7 +2,7 @@
 /*
  * print_dot.c - a plan as a graph for Graphviz: a box for each rank, its lanes
  * inside, steps as nodes; what a lane does next in grey, dependencies dashed,
- * messages in the colour of their sender.
+ * messages in the colour of their sender, signals dotted.
  *
  * A message needs both its ends: the k-th send of a channel meets its k-th
  * receive. Receives are remembered by channel and k, so memory grows with the
@@ -56,6 +56,22 @@ static void dot_add_ports(struct hk__text *text, const struct hk_step *step)
 		hk__text_add(text, "to %u.%u", step->to.rank, step->to.lane);
 }
 
+/* Slots are those of the peer, if it names any. */
+static void dot_add_signal(struct hk__text *text, const struct hk_plan *plan,
+			   const struct hk_step *step)
+{
+	unsigned fields = hk__op_fields(step->op);
+
+	if (fields & HK__FIELD_WAIT)
+		hk__text_add(text, "\\n%u of signal %u", step->count, step->from.lane);
+	if (fields & HK__FIELD_SIGNAL)
+		hk__text_add(text, "\\n%u of rank %u", step->to.lane, step->to.rank);
+	if ((fields & HK__FIELD_PUT) && step->to.rank < plan->n) {
+		hk__text_add(text, "\\ninto rank %u's ", step->to.rank);
+		hk__print_slots(text, plan, step->to.rank, &step->dst, step->count);
+	}
+}
+
 static void dot_print_node(const struct dot *dot, uint32_t rank, uint32_t lane, uint32_t i)
 {
 	char buffer[DOT_LABEL_MAX];
@@ -78,6 +94,7 @@ static void dot_print_node(const struct dot *dot, uint32_t rank, uint32_t lane, 
 		hk__text_add(&text, "\\ninto ");
 		hk__print_slots(&text, dot->plan, rank, &step.dst, step.count);
 	}
+	dot_add_signal(&text, dot->plan, &step);
 	fprintf(dot->file, "\t\t\tr%u_l%u_s%u [label=\"%s\"];\n", rank, lane, i, buffer);
 }
 
@@ -185,6 +202,51 @@ static bool dot_walk(struct dot *dot, bool (*visit)(struct dot *dot, uint32_t ra
 	return true;
 }
 
+/* A wait is remembered by its signal, among the receives: no channel has that bit. */
+#define DOT_SIGNAL (UINT64_C(1) << 63)
+#define DOT_STEP_BITS 21
+
+static bool dot_note_wait(struct dot *dot, uint32_t rank, uint32_t lane, uint32_t i,
+			  const struct hk_step *step)
+{
+	uint64_t signal = DOT_SIGNAL | (uint64_t)rank << 16 | step->from.lane;
+	uint64_t k;
+
+	if (!(hk__op_fields(step->op) & HK__FIELD_WAIT))
+		return true;
+	if (!dot_number(&dot->sends, signal, &k))
+		return false;
+	struct hk__hash_entry *entry = hk__hash_get(&dot->sends, signal, k);
+	if (!entry)
+		return false;
+	entry->value = lane << DOT_STEP_BITS | i;
+	return true;
+}
+
+/* A signal leads to every wait for it: which one needs it is for hk_check(). */
+static bool dot_print_signal(struct dot *dot, uint32_t rank, uint32_t lane, uint32_t i,
+			     const struct hk_step *step)
+{
+	uint64_t signal = DOT_SIGNAL | (uint64_t)step->to.rank << 16 | step->to.lane;
+
+	if (!(hk__op_fields(step->op) & HK__FIELD_SIGNAL))
+		return true;
+	struct hk__hash_entry *count = hk__hash_get(&dot->sends, signal, DOT_COUNT_KEY);
+	if (!count)
+		return false;
+	for (uint32_t k = 0, waits = count->value == HK_NONE ? 0 : count->value; k < waits; k++) {
+		const struct hk__hash_entry *wait = hk__hash_get(&dot->sends, signal, k);
+
+		if (!wait)
+			return false;
+		fprintf(dot->file,
+			"\tr%u_l%u_s%u -> r%u_l%u_s%u [color=\"/dark28/%u\", style=dotted];\n",
+			rank, lane, i, step->to.rank, wait->value >> DOT_STEP_BITS,
+			wait->value & ((1u << DOT_STEP_BITS) - 1), rank % DOT_COLOURS + 1);
+	}
+	return true;
+}
+
 /* Receives that no send was found for. */
 static void dot_print_starved(const struct dot *dot)
 {
@@ -246,14 +308,17 @@ enum hk_status hk_plan_print_dot(const struct hk_plan *plan, const struct hk_pri
 	hk__hash_init(&dot.receives, plan->alloc);
 	hk__hash_init(&dot.sends, plan->alloc);
 	/* Before the first byte is written, so that most failures leave none. */
-	if (whole && !dot_walk(&dot, dot_note_receive)) {
+	bool onesided = plan->signals != HK_SIGNALS_NONE;
+	if (whole &&
+	    (!dot_walk(&dot, dot_note_receive) || (onesided && !dot_walk(&dot, dot_note_wait)))) {
 		status = hk__why(why, HK_ENOMEM, "no memory for a graph");
 		goto err_fini;
 	}
 	dot_print_head(&dot);
 	for (uint32_t r = first; r < end && !ferror(file); r++)
 		dot_print_rank(&dot, r);
-	if (whole && !dot_walk(&dot, dot_print_message)) {
+	if (whole && (!dot_walk(&dot, dot_print_message) ||
+		      (onesided && !dot_walk(&dot, dot_print_signal)))) {
 		status = hk__why(why, HK_ENOMEM, "no memory for a graph");
 		goto err_fini;
 	}

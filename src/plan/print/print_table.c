@@ -74,6 +74,8 @@ void hk__print_title(struct hk__text *text, const struct hk_plan *plan)
 		title_add(text, info.nmsgs, "message");
 	title_add(text, info.slots, "slot");
 	hk__text_add(text, " a channel%s", info.inplace ? ", also in place" : "");
+	if (info.signals != HK_SIGNALS_NONE)
+		hk__text_add(text, ", %s signals", hk__signals_name(info.signals));
 }
 
 /* ---- slots ---- */
@@ -161,6 +163,24 @@ static void row_set_slots(struct table_row *row, enum table_column column,
 	hk__print_slots(&text, plan, rank, span, count);
 }
 
+/* Of a one-sided step: the peer, what it changes there, or what it waits for. */
+static void row_set_signal(struct table_row *row, const struct hk_plan *plan,
+			   const struct hk_step *step)
+{
+	unsigned fields = hk__op_fields(step->op);
+
+	if (fields & (HK__FIELD_PUT | HK__FIELD_SIGNAL))
+		row_set(row, TABLE_TO, step->to.rank);
+	if ((fields & HK__FIELD_PUT) && step->to.rank < plan->n)
+		row_set_slots(row, TABLE_DESTINATION, plan, step->to.rank, &step->dst, step->count);
+	if (fields & HK__FIELD_SIGNAL)
+		snprintf(row->cells[TABLE_DESTINATION], TABLE_CELL_MAX, "signal[%u]",
+			 step->to.lane);
+	if (fields & HK__FIELD_WAIT)
+		snprintf(row->cells[TABLE_SOURCE], TABLE_CELL_MAX, "%u of signal[%u]", step->count,
+			 step->from.lane);
+}
+
 static void row_fill(struct table_row *row, const struct hk_plan *plan, uint32_t rank,
 		     uint32_t lane, uint32_t i)
 {
@@ -181,6 +201,8 @@ static void row_fill(struct table_row *row, const struct hk_plan *plan, uint32_t
 		row_set_slots(row, TABLE_SOURCE, plan, rank, &step.src, step.count);
 	if (fields & HK__FIELD_DST)
 		row_set_slots(row, TABLE_DESTINATION, plan, rank, &step.dst, step.count);
+	if (hk__op_onesided(step.op))
+		row_set_signal(row, plan, &step);
 	if (step.after.lane != HK_NONE)
 		snprintf(row->cells[TABLE_AFTER], TABLE_CELL_MAX, "%u.%u", step.after.lane,
 			 step.after.step);
