@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - a proof from its beginning to its end, and what a plan costs. */
-#include "check/state.h"
+#include "check/cross.h"
 
 #include <string.h>
 
@@ -42,7 +42,8 @@ static enum hk_status proof_measure(struct proof *proof)
 	const struct hk_plan *plan = proof->plan;
 	uint64_t cells = 0, lanes = 0, more = 0; /* more: per lane */
 
-	if (plan->coll == HK_COLL_BARRIER)
+	/* In a one-sided plan the clocks say who has come. */
+	if (plan->coll == HK_COLL_BARRIER && plan->signals == HK_SIGNALS_NONE)
 		proof->know_words = plan->n / 32 + 1;
 
 	proof->cell_base = proof_alloc(proof, (uint64_t)plan->n + 1, sizeof(*proof->cell_base));
@@ -140,6 +141,10 @@ static enum hk_status proof_init(struct proof *proof)
 		return HK_ENOMEM;
 	proof_init_inputs(proof);
 	status = proof_init_lanes(proof);
+	if (status == HK_OK && proof->plan->signals != HK_SIGNALS_NONE)
+		status = hk__cross_init(proof);
+	if (status == HK_OK && proof->cross)
+		status = hk__onesided_scan(proof);
 	for (uint32_t r = 0; r < proof->plan->n && status == HK_OK; r++)
 		status = hk__order_init(proof, r);
 	return status;
@@ -154,6 +159,7 @@ static void proof_fini(struct proof *proof)
 		hk__mem_free(alloc, proof->lanes[i].knows, proof->know_words, sizeof(uint32_t));
 	for (uint32_t r = 0; proof->orders && r < n; r++)
 		hk__order_fini(proof, r);
+	hk__cross_fini(proof);
 	hk__mem_free(alloc, proof->marks, proof->nmarks, sizeof(*proof->marks));
 	hk__mem_free(alloc, proof->tallies, n, sizeof(*proof->tallies));
 	hk__mem_free(alloc, proof->orders, n, sizeof(*proof->orders));
@@ -217,7 +223,8 @@ void hk_check_rank_cost(const struct hk_plan *plan, uint32_t rank, struct hk_ran
 
 			hk_plan_step(plan, rank, l, i, &step);
 			cost.steps++;
-			cost.sent += hk__op_sends(step.op) ? step.count : 0;
+			if (hk__op_sends(step.op) || step.op == HK_OP_PUT)
+				cost.sent += step.count;
 			cost.received += hk__op_receives(step.op) ? step.count : 0;
 			cost.reduced += hk__op_reduces(step.op) ? step.count : 0;
 			cost.copied += step.op == HK_OP_COPY ? step.count : 0;
@@ -271,6 +278,11 @@ enum hk_status hk_check(const struct hk_plan *plan, const struct hk_check_opts *
 		proof_report_cost(&proof);
 	else if (status == HK_ENOMEM)
 		hk__why(&report.why, status, "no memory for the proof");
+	else if (status == HK_ELIMIT && proof.cross && proof.cross->full)
+		hk__why(&report.why, status,
+			"the one-sided steps of %u lanes take more memory than a proof can take; "
+			"check it with fewer ranks",
+			proof.nlanes);
 	else if (status == HK_ELIMIT)
 		hk__why(&report.why, status,
 			"the plan has more slots or steps than a proof can take; check it with "

@@ -3,7 +3,7 @@
  * explain.c - refusals in words: where, what was expected, what was found, and
  * for a plan that gets stuck, who waits for whom.
  */
-#include "check/state.h"
+#include "check/cross.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +186,10 @@ void hk__explain_cell(const struct proof *proof, uint32_t rank, uint64_t cell, c
 static const struct lane *stuck_on(const struct proof *proof, const struct lane *lane)
 {
 	struct hk_port port = { lane->rank, lane->step.after.lane };
+	uint32_t sent;
 
+	if (lane->wait == LANE_WAITS_SIGNAL)
+		return hk__onesided_sender(proof, lane, &sent);
 	if (lane->wait == LANE_WAITS_MESSAGE)
 		port = lane->step.from;
 	else if (lane->wait == LANE_WAITS_SLOT)
@@ -197,6 +200,8 @@ static const struct lane *stuck_on(const struct proof *proof, const struct lane 
 static void stuck_reason(const struct proof *proof, const struct lane *lane, struct hk__text *text)
 {
 	const struct hk_step *step = &lane->step;
+	const struct lane *sender;
+	uint32_t sent;
 
 	switch (lane->wait) {
 	case LANE_WAITS_MESSAGE:
@@ -214,6 +219,13 @@ static void stuck_reason(const struct proof *proof, const struct lane *lane, str
 	case LANE_WAITS_STEP:
 		hk__text_add(text, "waits for its own lane %u step %u", step->after.lane,
 			     step->after.step);
+		break;
+	case LANE_WAITS_SIGNAL:
+		sender = hk__onesided_sender(proof, lane, &sent);
+		hk__text_add(text,
+			     "waits for %u of its signal %u, %u came, the next is from rank "
+			     "%u lane %u",
+			     step->count, step->from.lane, sent, sender->rank, sender->index);
 		break;
 	case LANE_RUNS:
 		hk__text_add(text, "can go on");

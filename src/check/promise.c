@@ -5,7 +5,7 @@
  *
  * A promise is either one input, or the sum of one input slot over all ranks.
  */
-#include "check/state.h"
+#include "check/cross.h"
 
 #include <string.h>
 
@@ -105,10 +105,22 @@ static enum hk_status promise_refuse(struct proof *proof, uint32_t rank, uint32_
 	hk__explain_value(proof, cell->value, found, sizeof(found));
 	if (promise->sum)
 		hk__explain_missing(proof, cell->value, missing, sizeof(missing));
+	uint32_t put = proof->cross ? proof->cross->writer[cell - proof->cells] : HK_NONE;
+	if (put != HK_NONE) {
+		const struct put *by = cross_put_at(proof->cross, put);
+
+		writer = (struct lane){ .rank = proof->lanes[by->lane].rank,
+					.index = proof->lanes[by->lane].index,
+					.at = by->step };
+	}
+	char whose[32] = "";
+	if (writer.rank != rank)
+		snprintf(whose, sizeof(whose), " of rank %u", rank);
 	if (!cell->written)
 		writer.index = HK_NONE;
 	return hk__refuse(proof, 2, &writer, expected, found,
-			  "out[%u] should hold %s, but holds %s%s", slot, expected, found, missing);
+			  "out[%u]%s should hold %s, but holds %s%s", slot, whose, expected, found,
+			  missing);
 }
 
 static enum hk_status promise_check_slot(struct proof *proof, struct promise_work *work,
@@ -136,7 +148,10 @@ static uint32_t promise_unknown(const struct proof *proof, uint32_t r)
 {
 	uint32_t n = proof->plan->n;
 
-	for (uint32_t w = 0; w * 32 < n; w++) {
+	for (uint32_t other = 0; proof->cross && other < n; other++)
+		if (!hk__cross_ends_after(proof, r, other))
+			return other;
+	for (uint32_t w = 0; !proof->cross && w * 32 < n; w++) {
 		uint32_t known = r / 32 == w ? 1u << r % 32 : 0;
 
 		for (uint32_t l = proof->lane_base[r]; l < proof->lane_base[r + 1]; l++)

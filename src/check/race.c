@@ -15,7 +15,7 @@
  *
  *	step | depth | clock[nlanes] | knows[know_words]
  */
-#include "check/state.h"
+#include "check/cross.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ enum hk_status hk__order_init(struct proof *proof, uint32_t rank)
 	struct order *order = &proof->orders[rank];
 	uint32_t nlanes = proof->lane_base[rank + 1] - proof->lane_base[rank];
 
-	if (nlanes < 2)
+	if (nlanes < 2 || proof->cross)
 		return HK_OK;
 	order->nlanes = nlanes;
 	order->clock = hk__mem_zalloc(proof->alloc, (size_t)nlanes * nlanes, sizeof(uint32_t));
@@ -69,6 +69,8 @@ enum hk_status hk__order_note(struct proof *proof, struct lane *lane)
 {
 	struct order *order = &proof->orders[lane->rank];
 
+	if (proof->cross)
+		return hk__cross_note(proof, lane);
 	if (order->nlanes == 0)
 		return HK_OK;
 	uint32_t *record = hk__array_push(&order->past[lane->index]);
@@ -107,6 +109,8 @@ enum hk_status hk__order_join(struct proof *proof, struct lane *lane)
 	struct order *order = &proof->orders[lane->rank];
 	const struct hk_after *after = &lane->step.after;
 
+	if (proof->cross)
+		return hk__cross_join(proof, lane);
 	if (order->nlanes == 0 || after->lane == lane->index)
 		return HK_OK;
 	uint32_t *clock = order->clock + (size_t)lane->index * order->nlanes;
@@ -156,6 +160,8 @@ enum hk_status hk__order_read(struct proof *proof, struct lane *lane, uint64_t c
 {
 	struct order *order = &proof->orders[lane->rank];
 
+	if (proof->cross)
+		return hk__cross_read(proof, lane, cell);
 	if (order->nlanes == 0)
 		return HK_OK;
 	if (order_unordered_write(proof, lane, cell))
@@ -170,6 +176,8 @@ enum hk_status hk__order_write(struct proof *proof, struct lane *lane, uint64_t 
 {
 	struct order *order = &proof->orders[lane->rank];
 
+	if (proof->cross)
+		return hk__cross_write(proof, lane, cell);
 	if (order->nlanes == 0)
 		return HK_OK;
 	if (order_unordered_write(proof, lane, cell))

@@ -16,7 +16,7 @@
  *   take    its message was received, or its source read; values are added
  *   leave   its message was put on the channel; values were stored
  */
-#include "check/state.h"
+#include "check/cross.h"
 
 #include <string.h>
 
@@ -106,38 +106,52 @@ static enum hk_status slot_read(struct proof *proof, struct lane *lane, const st
 }
 
 /* An output slot takes only chunks of its own length, scratch takes any. */
-static enum hk_status slot_check_length(struct proof *proof, struct lane *lane, enum hk_buf buf,
+static enum hk_status slot_check_length(struct proof *proof, struct lane *lane, uint32_t rank,
 					uint32_t slot, uint32_t value)
 {
 	char expected[HK_CHECK_TEXT_MAX], found[HK_CHECK_TEXT_MAX];
 
-	if (buf != HK_BUF_OUT || value == VALUE_NOTHING ||
-	    hk_plan_symbol(proof->plan, lane->rank, buf, slot) ==
+	if (lane->step.dst.buf != HK_BUF_OUT || value == VALUE_NOTHING ||
+	    hk_plan_symbol(proof->plan, rank, HK_BUF_OUT, slot) ==
 		    hk__value_symbol(&proof->values, value))
 		return HK_OK;
-	hk__promise_text(proof->plan, lane->rank, slot, expected, sizeof(expected));
+	hk__promise_text(proof->plan, rank, slot, expected, sizeof(expected));
 	hk__explain_value(proof, value, found, sizeof(found));
 	return hk__refuse(proof, 6, lane, expected, found,
 			  "stores %s in out[%u], which is for %s and may have another length",
 			  found, slot, expected);
 }
 
+/* The rank whose slots a step writes, and whether it writes any. */
+static uint32_t step_writes_at(const struct lane *lane)
+{
+	return lane->step.op == HK_OP_PUT ? lane->step.to.rank : lane->rank;
+}
+
+static bool step_writes(const struct hk_step *step)
+{
+	return (hk__op_fields(step->op) & (HK__FIELD_DST | HK__FIELD_PUT)) &&
+	       step->dst.buf != HK_BUF_NONE;
+}
+
 static enum hk_status slot_write(struct proof *proof, struct lane *lane, uint32_t j, uint32_t value)
 {
 	const struct hk_span *span = &lane->step.dst;
-	uint32_t slot = hk_span_at(span, j, hk_plan_slots(proof->plan, lane->rank, span->buf));
+	uint32_t rank = step_writes_at(lane);
+	uint32_t slot = hk_span_at(span, j, hk_plan_slots(proof->plan, rank, span->buf));
 	uint64_t cell = 0;
-	bool has_cell = slot_cell(proof, lane->rank, span->buf, slot, &cell);
+	bool has_cell = slot_cell(proof, rank, span->buf, slot, &cell);
 
 	hk_assert(has_cell); /* hk__step_fault refuses writes to the input */
-	enum hk_status status = slot_check_length(proof, lane, span->buf, slot, value);
+	enum hk_status status = slot_check_length(proof, lane, rank, slot, value);
 	if (status == HK_OK)
-		status = hk__order_write(proof, lane, cell);
+		status = lane->step.op == HK_OP_PUT ? hk__cross_put(proof, lane, cell)
+						    : hk__order_write(proof, lane, cell);
 	if (status != HK_OK)
 		return status;
 	struct cell *at = &proof->cells[cell];
 	if (span->buf == HK_BUF_SCRATCH && !at->written)
-		proof->tallies[lane->rank].scratch++;
+		proof->tallies[rank].scratch++;
 	*at = (struct cell){
 		.value = value, .step = lane->at, .lane = (uint16_t)lane->index, .written = true
 	};
@@ -181,8 +195,11 @@ static enum hk_status channel_push(struct proof *proof, struct channel *channel,
 			return HK_ENOMEM;
 		id = (uint32_t)(proof->messages.count - 1);
 	}
+	uint32_t snapshot = proof->cross ? hk__cross_snapshot(proof, lane) : 0;
+	if (snapshot == HK_NONE)
+		return HK_ENOMEM;
 	*message_at(proof, id) =
-		(struct message){ lane->payload, lane->depth + 1, lane->at, HK_NONE };
+		(struct message){ lane->payload, lane->depth + 1, lane->at, snapshot, HK_NONE };
 	lane->payload.at = HK_NONE;
 	if (channel->tail == HK_NONE)
 		channel->head = id;
@@ -268,12 +285,12 @@ static bool lane_dependency_over(const struct proof *proof, const struct lane *l
 static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 {
 	const struct hk_step *step = &lane->step;
-	uint32_t rank = lane->rank, nslots = hk_plan_slots(proof->plan, rank, step->dst.buf);
+	uint32_t rank = step_writes_at(lane);
+	uint32_t nslots = hk_plan_slots(proof->plan, rank, step->dst.buf);
 	enum hk_status status = HK_OK;
 	uint64_t base = proof->cell_base[rank], cell;
 
-	if (step->count < 2 || step->dst.buf == HK_BUF_NONE ||
-	    !(hk__op_fields(step->op) & HK__FIELD_DST))
+	if (step->count < 2 || !step_writes(step))
 		return HK_OK;
 	for (uint32_t j = 0; j < step->count && status == HK_OK; j++) {
 		slot_cell(proof, rank, step->dst.buf, hk_span_at(&step->dst, j, nslots), &cell);
@@ -283,7 +300,8 @@ static enum hk_status step_check_overlap(struct proof *proof, struct lane *lane)
 					    hk_span_at(&step->dst, j, nslots));
 		proof->marks[cell - base] = j + 1;
 	}
-	uint32_t nsrc = hk_plan_slots(proof->plan, rank, step->src.buf);
+	/* A put reads elsewhere. */
+	uint32_t nsrc = rank == lane->rank ? hk_plan_slots(proof->plan, rank, step->src.buf) : 0;
 	for (uint32_t j = 0; nsrc && j < step->count && status == HK_OK; j++) {
 		uint32_t slot = hk_span_at(&step->src, j, nsrc);
 
@@ -308,9 +326,6 @@ static enum hk_status step_enter(struct proof *proof, struct lane *lane)
 	if (fault)
 		return hk__refuse(proof, 1, lane, "", "", "%s %s", hk_op_name(lane->step.op),
 				  fault);
-	if (hk__op_onesided(lane->step.op))
-		return hk__refuse(proof, 1, lane, "", "", "%s cannot be proved yet",
-				  hk_op_name(lane->step.op));
 	lane->entered = true;
 	lane->taken = lane->posted = false;
 	lane->payload.at = HK_NONE;
@@ -361,7 +376,11 @@ static enum hk_status step_receive(struct proof *proof, struct lane *lane, struc
 	const uint32_t *known = pool_words(proof, lane->payload.at) + lane->step.count;
 	for (uint32_t w = 0; w < proof->know_words; w++)
 		lane->knows[w] |= known[w];
-	if (news || proof->know_words)
+	if (proof->cross)
+		hk__cross_learn(proof, lane,
+				proof->lane_base[channel->from.rank] + channel->from.lane,
+				message.step, message.snapshot);
+	if (news || proof->know_words || proof->cross)
 		return hk__order_note(proof, lane);
 	return HK_OK;
 }
@@ -417,7 +436,7 @@ static enum hk_status step_store(struct proof *proof, struct lane *lane)
 	const struct hk_step *step = &lane->step;
 	enum hk_status status = HK_OK;
 
-	if (!(hk__op_fields(step->op) & HK__FIELD_DST) || step->dst.buf == HK_BUF_NONE)
+	if (!step_writes(step))
 		return HK_OK;
 	for (uint32_t j = 0; j < step->count && status == HK_OK; j++)
 		status = slot_write(proof, lane, j, pool_words(proof, lane->payload.at)[j]);
@@ -448,6 +467,22 @@ static void lane_next(struct proof *proof, struct lane *lane)
 }
 
 /* ---- a step, a lane, all lanes ---- */
+
+static enum hk_status step_onesided(struct proof *proof, struct lane *lane, bool *waits_out)
+{
+	enum hk_status status;
+
+	if (lane->step.op == HK_OP_WAIT)
+		return hk__onesided_wait(proof, lane, waits_out);
+	if (lane->step.op == HK_OP_PUT)
+		return hk__onesided_put(proof, lane);
+	status = hk__onesided_signal(proof, lane);
+	for (uint32_t l = proof->lane_base[lane->step.to.rank];
+	     l < proof->lane_base[lane->step.to.rank + 1]; l++)
+		if (proof->lanes[l].wait == LANE_WAITS_SIGNAL)
+			lane_wake(proof, l);
+	return status;
+}
 
 /* The first two doors; *waits_out says whether the lane has to wait. */
 static enum hk_status lane_take(struct proof *proof, struct lane *lane, bool *waits_out)
@@ -482,7 +517,12 @@ static enum hk_status lane_take(struct proof *proof, struct lane *lane, bool *wa
 		status = hk__order_join(proof, lane);
 	if (status == HK_OK && channel)
 		status = step_receive(proof, lane, channel);
-	if (status == HK_OK)
+	if (status == HK_OK && hk__op_onesided(lane->step.op))
+		status = step_onesided(proof, lane, waits_out);
+	if (status != HK_OK || *waits_out)
+		return status;
+	/* Signals carry no values. */
+	if (lane->step.op != HK_OP_SIGNAL && lane->step.op != HK_OP_WAIT)
 		status = step_take_values(proof, lane);
 	lane->taken = true;
 	/* Stored before it is sent: sending gives the payload away. */
@@ -548,13 +588,26 @@ static enum hk_status run_check_drained(struct proof *proof)
 	return HK_OK;
 }
 
+/* Whether some lane may be able to move; the last are those whose waits say nothing. */
+static bool run_has_work(struct proof *proof)
+{
+	while (proof->queue_count == 0 && proof->cross) {
+		uint32_t held = hk__onesided_held(proof);
+
+		if (held == HK_NONE)
+			break;
+		lane_wake(proof, held);
+	}
+	return proof->queue_count > 0;
+}
+
 enum hk_status hk__run(struct proof *proof)
 {
 	run_tell_progress(proof);
 	for (uint32_t i = 0; i < proof->nlanes; i++)
 		lane_wake(proof, i);
 	hk_assert(proof->nlanes > 0 || proof->queue_count == 0);
-	while (proof->queue_count) {
+	while (run_has_work(proof)) {
 		struct lane *lane = &proof->lanes[proof->queue[proof->queue_head]];
 
 		proof->queue_head = (proof->queue_head + 1) % proof->nlanes;
@@ -567,5 +620,6 @@ enum hk_status hk__run(struct proof *proof)
 	for (uint32_t i = 0; i < proof->nlanes; i++)
 		if (proof->lanes[i].at < proof->lanes[i].nsteps)
 			return hk__refuse_stuck(proof);
-	return run_check_drained(proof);
+	enum hk_status status = run_check_drained(proof);
+	return status == HK_OK && proof->cross ? hk__onesided_end(proof) : status;
 }

@@ -52,6 +52,7 @@ struct message {
 	struct payload payload;
 	uint32_t depth;			/* messages on the longest chain, this one too */
 	uint32_t step;			/* of the sender */
+	uint32_t snapshot;		/* of its clock, in a plan with one-sided steps */
 	uint32_t next;			/* in its channel, or the free list */
 };
 
@@ -62,7 +63,13 @@ struct channel {
 	uint32_t sender, receiver;	/* lanes that wait on it; HK_NONE: none */
 };
 
-enum lane_wait { LANE_RUNS, LANE_WAITS_MESSAGE, LANE_WAITS_SLOT, LANE_WAITS_STEP };
+enum lane_wait {
+	LANE_RUNS,
+	LANE_WAITS_MESSAGE,
+	LANE_WAITS_SLOT,
+	LANE_WAITS_STEP,
+	LANE_WAITS_SIGNAL
+};
 
 struct lane {
 	uint32_t rank;
@@ -75,6 +82,8 @@ struct lane {
 	bool entered;			/* the step was looked at */
 	bool taken;			/* its message was received, or its values read */
 	bool posted;			/* rendezvous: sent, not yet received */
+	bool held;			/* its wait says nothing, and is to be the last to */
+	bool passes;			/* go on; it is, now (onesided.c) */
 	uint32_t holds;			/* the channel whose slot its step holds */
 	struct payload payload;
 	struct hk_step step;
@@ -117,6 +126,7 @@ struct proof {
 	uint32_t queue_head, queue_count;
 
 	struct order *orders;		/* per rank */
+	struct cross *cross;		/* instead, if the plan has one-sided steps (cross.h) */
 	struct hk__array channels;	/* struct channel */
 	struct hk__hash channel_of;	/* (ranks, lanes) to channel */
 	struct hk__array messages;	/* struct message */
@@ -158,7 +168,7 @@ uint64_t hk__value_symbol(const struct values *values, uint32_t value);
 uint32_t hk__value_inputs(const struct values *values, uint32_t value, uint32_t *inputs,
 			  uint32_t max, struct hk__array *stack);
 
-/* ---- order inside a rank (race.c) ---- */
+/* ---- order inside a rank (race.c); across ranks it is cross.c's ---- */
 enum hk_status hk__order_init(struct proof *proof, uint32_t rank);
 void hk__order_fini(struct proof *proof, uint32_t rank);
 /* The step's dependency is over: what was over for it is over for us. */
