@@ -74,6 +74,9 @@ struct naive *naive_create(void)
 	m->chunks.item_size = sizeof(struct chunk);
 	m->messages.item_size = sizeof(struct message);
 	m->order.item_size = sizeof(uint32_t);
+	m->flights.item_size = sizeof(struct flight);
+	m->words.item_size = sizeof(struct word);
+	m->reached.item_size = sizeof(bool);
 	return m;
 }
 
@@ -90,6 +93,7 @@ void naive_destroy(struct naive *m)
 	free(m->chunks.items);
 	free(m->messages.items);
 	free(m->order.items);
+	flight_free(m);
 	free(m);
 }
 
@@ -247,7 +251,10 @@ bool machine_reset(struct naive *m)
 			*cell_at(m, rank->cells[HK_BUF_SCRATCH] + s) =
 				(struct cell){ .grows = true };
 		rank->known = UINT64_C(1) << r % 64;
+		rank->begun = false;
+		rank->lanes_left = 0;
 	}
+	flight_reset(m);
 	for (size_t c = 0; c < m->channels.count; c++)
 		channel_at(m, c)->count = channel_at(m, c)->held = 0;
 	for (size_t l = 0; l < m->lanes.count; l++) {
@@ -255,6 +262,7 @@ bool machine_reset(struct naive *m)
 
 		lane->next = lane->chain = 0;
 		lane->started = lane->to_write = lane->to_send = lane->offered = false;
+		rank_at(m, lane->rank)->lanes_left += lane->nsteps > 0;
 	}
 	return sizes_agree;
 }

@@ -35,6 +35,32 @@ struct channel {
 	size_t head, tail;
 };
 
+/* A put or a signal that has not landed. */
+struct flight {
+	uint32_t lane;		/* over all ranks */
+	uint32_t step;		/* of its lane */
+	uint64_t seq;		/* in the order of issue */
+	bool read;		/* the value was read when it was issued, not when it lands */
+	struct value value;
+	uint32_t chain;
+};
+
+/* A signal of a rank. */
+struct word {
+	uint32_t rank, number;
+	uint32_t count;		/* landed */
+	uint32_t sent, waited;	/* issued; the most that was waited for */
+	struct pool chains;	/* uint32_t: the longest chain of the first so many */
+};
+
+/* Which of those that can land does so. */
+enum naive_landing {
+	LANDING_OLDEST,
+	LANDING_NEWEST,
+	LANDING_ANY,
+	LANDING_COUNT
+};
+
 struct prog_step {
 	struct hk_step step;
 	uint32_t from, to;	/* channels; HK_NONE: the peer is not there */
@@ -58,6 +84,8 @@ struct rank {
 	size_t cells[HK_BUF_SCRATCH + 1];	/* in naive.cells */
 	size_t out_at;				/* in naive.elems */
 	uint64_t known;
+	uint32_t lanes_left;			/* that have not ended */
+	bool begun;
 };
 
 struct naive {
@@ -66,6 +94,10 @@ struct naive {
 	struct pool ranks, lanes, steps, channels;	/* of the plan */
 	struct pool cells, elems, chunks, messages;	/* of a run: machine.c's */
 	struct pool order;				/* of a run: naive.c's */
+	struct pool flights, words;			/* of a run: flight.c's */
+	struct pool reached;				/* [rank][rank]: puts or signals to it */
+	enum naive_landing landing;
+	uint64_t issued;
 	const struct defn *data;
 	struct naive_opts opts;
 	struct naive_report report;
@@ -107,6 +139,11 @@ static inline bool op_sends(enum hk_op op)
 	return op == HK_OP_SEND || op == HK_OP_RECV_SEND || op == HK_OP_RECV_REDUCE_SEND;
 }
 
+static inline bool op_onesided(enum hk_op op)
+{
+	return op == HK_OP_PUT || op == HK_OP_SIGNAL || op == HK_OP_WAIT;
+}
+
 /* Room for `more` items at the end; returns the first's index. Not zeroed. */
 size_t pool_add(struct pool *pool, size_t more);
 
@@ -124,6 +161,27 @@ bool value_add(struct naive *m, const struct lane *lane, const struct value *a,
 /* Chunk after chunk, from the first or from the last on. */
 bool value_write(struct naive *m, const struct lane *lane, const struct hk_span *span,
 		 const struct value *value, bool backwards);
+
+/* ---- puts and signals (flight.c) ---- */
+
+void flight_reset(struct naive *m);
+void flight_free(struct naive *m);
+/* The step of a lane starts; false at a fault. */
+bool flight_start(struct naive *m, struct lane *lane, const struct hk_step *step);
+/* Whether so many signals have landed as a wait wants. */
+bool flight_waited(struct naive *m, const struct lane *lane, const struct hk_step *step);
+/* The longest chain that a wait comes after. */
+uint32_t flight_chain(struct naive *m, const struct lane *lane, const struct hk_step *step);
+enum flight_end {
+	FLIGHT_NONE,		/* nothing can land */
+	FLIGHT_LANDED,
+	FLIGHT_FAULT
+};
+enum flight_end flight_land(struct naive *m);
+/* A rank's last lane has ended; false at a fault. */
+bool flight_rank_ends(struct naive *m, const struct lane *lane);
+/* Whether as many signals were waited for as were sent. */
+bool flight_balanced(const struct naive *m);
 
 bool channel_has_room(const struct naive *m, const struct channel *channel);
 void channel_put(struct naive *m, struct channel *channel, const struct value *value);

@@ -33,6 +33,7 @@ static bool has_src(const struct hk_step *step)
 	case HK_OP_REDUCE:
 	case HK_OP_RECV_REDUCE:
 	case HK_OP_RECV_REDUCE_SEND:
+	case HK_OP_PUT:
 		return true;
 	default:
 		return false;
@@ -41,19 +42,28 @@ static bool has_src(const struct hk_step *step)
 
 static bool has_dst(const struct hk_step *step)
 {
-	return step->op != HK_OP_NOP && step->op != HK_OP_SEND;
+	return step->op != HK_OP_NOP && step->op != HK_OP_SEND && step->op != HK_OP_SIGNAL &&
+	       step->op != HK_OP_WAIT;
 }
 
 static bool has_from(const struct hk_step *step)
 {
 	return step->op == HK_OP_RECV || step->op == HK_OP_RECV_REDUCE ||
-	       step->op == HK_OP_RECV_SEND || step->op == HK_OP_RECV_REDUCE_SEND;
+	       step->op == HK_OP_RECV_SEND || step->op == HK_OP_RECV_REDUCE_SEND ||
+	       step->op == HK_OP_WAIT;
 }
 
 static bool has_to(const struct hk_step *step)
 {
 	return step->op == HK_OP_SEND || step->op == HK_OP_RECV_SEND ||
-	       step->op == HK_OP_RECV_REDUCE_SEND;
+	       step->op == HK_OP_RECV_REDUCE_SEND || step->op == HK_OP_PUT ||
+	       step->op == HK_OP_SIGNAL;
+}
+
+/* Whose slots it writes. */
+static uint32_t dst_rank(const struct edit *e)
+{
+	return e->step->op == HK_OP_PUT ? e->step->to.rank : e->mutant->rank;
 }
 
 /* ---- steps that go, come or move ---- */
@@ -139,6 +149,11 @@ static enum mutant_made edit_lane(struct edit *e, struct hk_port *port, bool has
 {
 	if (!has || e->mutant->variant > 0)
 		return MUTANT_END;
+	/* Another signal, perhaps one that is never waited for. */
+	if (e->step->op == HK_OP_SIGNAL || e->step->op == HK_OP_WAIT) {
+		port->lane = port->lane ? port->lane - 1 : 1;
+		return MUTANT_MADE;
+	}
 	/* Where the peer has one lane: one that is not there. */
 	uint32_t lanes = hk_plan_lanes(e->plan, port->rank);
 	port->lane = (port->lane + 1) % (lanes > 1 ? lanes : 2);
@@ -167,9 +182,9 @@ static enum mutant_made edit_to_lane(struct edit *e)
 
 /* ---- spans ---- */
 
-static enum mutant_made edit_first(struct edit *e, struct hk_span *span, bool has)
+static enum mutant_made edit_first(struct edit *e, struct hk_span *span, uint32_t rank, bool has)
 {
-	uint32_t slots = hk_plan_slots(e->plan, e->mutant->rank, span->buf);
+	uint32_t slots = hk_plan_slots(e->plan, rank, span->buf);
 
 	if (!has || slots < 2 || e->mutant->variant > 0)
 		return MUTANT_END;
@@ -193,12 +208,11 @@ static enum mutant_made edit_shape(struct edit *e, struct hk_span *span, bool ha
 	return MUTANT_MADE;
 }
 
-static enum mutant_made edit_buf(struct edit *e, struct hk_span *span, bool has)
+static enum mutant_made edit_buf(struct edit *e, struct hk_span *span, uint32_t rank, bool has)
 {
-	uint32_t slots = hk_plan_slots(e->plan, e->mutant->rank, (enum hk_buf)e->mutant->variant);
-
 	if (!has || e->mutant->variant > HK_BUF_SCRATCH)
 		return MUTANT_END;
+	uint32_t slots = hk_plan_slots(e->plan, rank, (enum hk_buf)e->mutant->variant);
 	span->buf = (enum hk_buf)e->mutant->variant;
 	/* Rather one that means something than one past the end. */
 	if (slots)
@@ -208,12 +222,12 @@ static enum mutant_made edit_buf(struct edit *e, struct hk_span *span, bool has)
 
 static enum mutant_made edit_src_first(struct edit *e)
 {
-	return edit_first(e, &e->step->src, has_src(e->step));
+	return edit_first(e, &e->step->src, e->mutant->rank, has_src(e->step));
 }
 
 static enum mutant_made edit_dst_first(struct edit *e)
 {
-	return edit_first(e, &e->step->dst, has_dst(e->step));
+	return edit_first(e, &e->step->dst, dst_rank(e), has_dst(e->step));
 }
 
 static enum mutant_made edit_src_shape(struct edit *e)
@@ -228,22 +242,31 @@ static enum mutant_made edit_dst_shape(struct edit *e)
 
 static enum mutant_made edit_src_buf(struct edit *e)
 {
-	return edit_buf(e, &e->step->src, has_src(e->step));
+	return edit_buf(e, &e->step->src, e->mutant->rank, has_src(e->step));
 }
 
 static enum mutant_made edit_dst_buf(struct edit *e)
 {
-	return edit_buf(e, &e->step->dst, has_dst(e->step));
+	return edit_buf(e, &e->step->dst, dst_rank(e), has_dst(e->step));
 }
 
 static enum mutant_made edit_chunks(struct edit *e)
 {
-	if (e->mutant->variant > 1 || e->step->op == HK_OP_NOP)
+	if (e->mutant->variant > 1 || e->step->op == HK_OP_NOP || e->step->op == HK_OP_SIGNAL ||
+	    e->step->op == HK_OP_WAIT)
 		return MUTANT_END;
 	if (e->mutant->variant == 0)
 		e->step->count++;
 	else if (e->step->count > 0)
 		e->step->count--;
+	return MUTANT_MADE;
+}
+
+static enum mutant_made edit_count_wait(struct edit *e)
+{
+	if (e->mutant->variant > 1 || e->step->op != HK_OP_WAIT)
+		return MUTANT_END;
+	e->step->count += e->mutant->variant == 0 ? UINT32_MAX : 1;
 	return MUTANT_MADE;
 }
 
@@ -297,6 +320,18 @@ static enum mutant_made edit_slots(struct edit *e)
 	return MUTANT_MADE;
 }
 
+/* Once a plan, too. */
+static enum mutant_made edit_signals(struct edit *e)
+{
+	const struct mutant *m = e->mutant;
+
+	if (m->variant > 0 || m->rank || m->lane || m->step ||
+	    e->plan->signals != HK_SIGNALS_STRONG)
+		return MUTANT_END;
+	e->plan->signals = HK_SIGNALS_WEAK;
+	return MUTANT_MADE;
+}
+
 /* ---- all of them ---- */
 
 enum mutant_made mutant_apply(struct hk_plan *plan, const struct mutant *mutant)
@@ -325,6 +360,7 @@ enum mutant_made mutant_apply(struct hk_plan *plan, const struct mutant *mutant)
 void mutant_undo(struct hk_plan *plan, const struct hk_plan *base, const struct mutant *mutant)
 {
 	plan->slots = base->slots;
+	plan->signals = base->signals;
 	for (uint32_t l = 0; l < hk_plan_lanes(base, mutant->rank); l++) {
 		struct hk__array *to = lane_steps(plan, mutant->rank, l);
 		const struct hk__array *from = lane_steps(base, mutant->rank, l);

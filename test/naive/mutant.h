@@ -27,10 +27,12 @@
 	X(SRC_BUF,    src_buf,    "reads another buffer") \
 	X(DST_BUF,    dst_buf,    "writes another buffer") \
 	X(CHUNKS,     chunks,     "moves one chunk more or less") \
+	X(COUNT_WAIT, count_wait, "waits for one signal more or less") \
 	X(OP,         op,         "adds instead of storing, or back") \
 	X(AFTER_NONE, after_none, "waits for no other step") \
 	X(AFTER_LESS, after_less, "waits for the step before") \
-	X(SLOTS,      slots,      "channels hold one message less")
+	X(SLOTS,      slots,      "channels hold one message less") \
+	X(SIGNALS,    signals,    "signals are weak")
 
 enum mutant_family {
 #define MUTANT_ENUM(id, function, text) MUTANT_##id,

@@ -33,7 +33,7 @@ enum act {
 	ACT_END /* its send was taken: the step is over */
 };
 
-static bool step_ready(const struct naive *m, const struct lane *lane, const struct prog_step *at)
+static bool step_ready(struct naive *m, const struct lane *lane, const struct prog_step *at)
 {
 	const struct rank *rank = rank_at(m, lane->rank);
 	const struct hk_after *after = &at->step.after;
@@ -46,11 +46,13 @@ static bool step_ready(const struct naive *m, const struct lane *lane, const str
 		if (after->step < other->nsteps && other->next <= after->step)
 			return false;
 	}
+	if (at->step.op == HK_OP_WAIT)
+		return flight_waited(m, lane, &at->step);
 	return !op_receives(at->step.op) || at->from == HK_NONE ||
 	       channel_at(m, at->from)->count > 0;
 }
 
-static enum act lane_act(const struct naive *m, const struct lane *lane)
+static enum act lane_act(struct naive *m, const struct lane *lane)
 {
 	if (lane->next == lane->nsteps)
 		return ACT_NONE;
@@ -74,7 +76,7 @@ static bool step_start_form(struct naive *m, const struct lane *lane, const stru
 	const struct rank *rank = rank_at(m, lane->rank);
 	const struct hk_step *step = &at->step;
 
-	if (step->op >= HK_OP_PUT)
+	if (step->op > HK_OP_WAIT || (op_onesided(step->op) && !m->info.signals))
 		return machine_fault(m, lane, NAIVE_RESERVED);
 	if ((op_receives(step->op) && at->from == HK_NONE) ||
 	    (op_sends(step->op) && at->to == HK_NONE))
@@ -130,7 +132,10 @@ static bool step_start(struct naive *m, struct lane *lane, const struct prog_ste
 {
 	const struct hk_step *step = &at->step;
 
-	if (!step_start_form(m, lane, at) || !step_value(m, lane, at, &lane->value))
+	if (!step_start_form(m, lane, at))
+		return false;
+	rank_at(m, lane->rank)->begun = true;
+	if (!op_onesided(step->op) && !step_value(m, lane, at, &lane->value))
 		return false;
 	if (step->after.lane != HK_NONE) {
 		uint32_t other = rank_at(m, lane->rank)->first_lane + step->after.lane;
@@ -139,16 +144,21 @@ static bool step_start(struct naive *m, struct lane *lane, const struct prog_ste
 	}
 	if (op_receives(step->op))
 		chain_join(m, lane, lane->value.chain);
+	if (step->op == HK_OP_WAIT)
+		chain_join(m, lane, flight_chain(m, lane, step));
+	if (op_onesided(step->op) && !flight_start(m, lane, step))
+		return false;
 	lane->value.chain = lane->chain + 1;
 	lane->value.known = rank_at(m, lane->rank)->known;
 	lane->started = true;
 	lane->to_send = op_sends(step->op);
 	lane->to_write = step->op != HK_OP_NOP && step->op != HK_OP_SEND && step->count > 0 &&
+			 !op_onesided(step->op) &&
 			 !(op_sends(step->op) && step->dst.buf == HK_BUF_NONE);
 	return true;
 }
 
-static void step_end(struct naive *m, struct lane *lane, struct prog_step *at)
+static bool step_end(struct naive *m, struct lane *lane, struct prog_step *at)
 {
 	if (m->opts.hold && op_receives(at->step.op)) {
 		channel_at(m, at->from)->held--;
@@ -157,6 +167,9 @@ static void step_end(struct naive *m, struct lane *lane, struct prog_step *at)
 	at->chain = lane->chain;
 	lane->started = false;
 	lane->next++;
+	if (lane->next < lane->nsteps || --rank_at(m, lane->rank)->lanes_left > 0)
+		return true;
+	return flight_rank_ends(m, lane);
 }
 
 /* False where the run is over because of a fault. */
@@ -177,7 +190,7 @@ static bool lane_move(struct naive *m, struct lane *lane, enum act act)
 		lane->offered = m->opts.slots == 0;
 	}
 	if (!lane->to_write && !lane->to_send && !lane->offered)
-		step_end(m, lane, at);
+		return step_end(m, lane, at);
 	return true;
 }
 
@@ -210,7 +223,7 @@ static void order_demote(struct naive *m, size_t index)
 }
 
 /* The place in the order of a lane that can move, looking from `start` on; HK_NONE: nobody. */
-static uint32_t order_find(const struct naive *m, size_t start, bool writes, enum act *act_out)
+static uint32_t order_find(struct naive *m, size_t start, bool writes, enum act *act_out)
 {
 	const uint32_t *order = m->order.items;
 
@@ -224,6 +237,23 @@ static uint32_t order_find(const struct naive *m, size_t start, bool writes, enu
 	return HK_NONE;
 }
 
+/* Whether something lands, if it can, before a lane does anything. */
+static bool lands_first(const struct naive *m)
+{
+	if (m->flights.count == 0)
+		return false;
+	switch (m->opts.order) {
+	case NAIVE_ROUND_ROBIN:
+		return true;
+	case NAIVE_RANDOM:
+		return m->coin >> 61 & 1;
+	case NAIVE_PRIORITY:
+		return (m->coin >> 58 & 7) == 0;
+	default:
+		return false; /* only where nobody can move */
+	}
+}
+
 /* Lets one lane do one thing. False where nobody can, or at a fault. */
 static bool move_one(struct naive *m)
 {
@@ -232,6 +262,12 @@ static bool move_one(struct naive *m)
 	enum act act;
 
 	m->coin = test_random(&m->random);
+	if (lands_first(m)) {
+		enum flight_end end = flight_land(m);
+
+		if (end != FLIGHT_NONE)
+			return end == FLIGHT_LANDED;
+	}
 	if (m->opts.order == NAIVE_ROUND_ROBIN)
 		start = (m->last + 1) % m->order.count;
 	else if (m->opts.order != NAIVE_PRIORITY)
@@ -240,7 +276,7 @@ static bool move_one(struct naive *m)
 	if (found == HK_NONE && m->opts.order == NAIVE_LATE_WRITES)
 		found = order_find(m, start, true, &act);
 	if (found == HK_NONE)
-		return false;
+		return flight_land(m) == FLIGHT_LANDED;
 	m->last = found;
 	uint32_t moved = ((uint32_t *)m->order.items)[found];
 	if (m->opts.order == NAIVE_PRIORITY && m->coin % m->patience == 0)
@@ -267,10 +303,13 @@ static void judge(struct naive *m)
 	for (size_t c = 0; c < m->channels.count; c++)
 		if (channel_at(m, c)->count)
 			m->report.fault = NAIVE_LEFTOVER;
+	if (!flight_balanced(m))
+		m->report.fault = NAIVE_LEFTOVER;
 	for (uint32_t r = 0; m->report.fault == NAIVE_OK && r < n; r++) {
 		uint64_t all = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 
-		if (m->info.coll == HK_COLL_BARRIER && rank_at(m, r)->known != all)
+		if (m->info.coll == HK_COLL_BARRIER && !m->info.signals &&
+		    rank_at(m, r)->known != all)
 			m->report.fault = NAIVE_EARLY;
 		else if (!defn_equal(m->data, r, naive_out(m, r), &m->report.index))
 			m->report.fault = NAIVE_WRONG;
@@ -287,6 +326,9 @@ enum naive_fault naive_run(struct naive *m, const struct defn *data, const struc
 	m->data = data;
 	m->opts = *opts;
 	m->random = opts->seed;
+	m->landing = opts->order == NAIVE_ROUND_ROBIN
+			     ? LANDING_OLDEST
+			     : (enum naive_landing)(test_random(&m->random) % LANDING_COUNT);
 	m->patience = 3u << test_random(&m->random) % 8;
 	m->last = HK_NONE;
 	m->longest = 0;

@@ -11,6 +11,7 @@
  *   write   writes the destination
  *   send    waits for room in the channel; hands the value over
  *
+ * A put and a signal only start: they land later, in an order of their own (flight.c),
  * so that lanes which race are seen to. Memory that nobody has written holds
  * values no right answer can hold, and a scratch slot remembers its length.
  * A plan may be any nonsense: what it does wrong is reported, not performed.
@@ -31,6 +32,7 @@
 	X(UNDEFINED, "reads scratch that nobody wrote") \
 	X(RESERVED,  "is a reserved operation") \
 	X(EARLY,     "leaves the barrier without knowing that all came") \
+	X(LANDS,     "is reached before it has begun, or after it has ended") \
 	X(WRONG,     "a result is not what was promised")
 
 enum naive_fault {

@@ -16,7 +16,7 @@
 #include "naive/mutant.h"
 #include "naive/witness.h"
 
-#define ROWS_MAX 64
+#define ROWS_MAX 80
 #define PRINTED_MAX 10
 
 /* One plan under test, and what is counted over all plans. */
@@ -271,6 +271,99 @@ TEST(barrier)
 TEST(sendrecv)
 {
 	mutate_coll(HK_COLL_SENDRECV);
+}
+
+/* ---- places that are used again ---- */
+
+static struct hk_step *chain_add(struct hk_plan *plan, uint32_t rank, enum hk_op op)
+{
+	struct hk_step *step = hk__store_add_step(plan, rank, 0);
+
+	CHECK(step);
+	step->op = op;
+	return step;
+}
+
+static void chain_signal(struct hk_plan *plan, uint32_t rank, uint32_t to, uint32_t number)
+{
+	chain_add(plan, rank, HK_OP_SIGNAL)->to = (struct hk_port){ to, number };
+}
+
+static void chain_wait(struct hk_plan *plan, uint32_t rank, uint32_t number, uint32_t count)
+{
+	struct hk_step *step = chain_add(plan, rank, HK_OP_WAIT);
+
+	step->from = (struct hk_port){ rank, number };
+	step->count = count;
+}
+
+/* Signal 0 counts chunks that came, signal 1 places that are free again. */
+static void chain_chunk(struct hk_plan *plan, uint32_t rank, uint32_t k, uint32_t places)
+{
+	struct hk_step *copy, *put;
+
+	if (rank > 0)
+		chain_wait(plan, rank, 0, k + 1);
+	copy = chain_add(plan, rank, HK_OP_COPY);
+	copy->count = 1;
+	copy->src =
+		(struct hk_span){ rank ? HK_BUF_SCRATCH : HK_BUF_IN, rank ? k % places : k, 0, 0 };
+	copy->dst = (struct hk_span){ HK_BUF_OUT, k, 0, 0 };
+	if (rank > 0)
+		chain_signal(plan, rank, rank - 1, 1);
+	if (rank == plan->n - 1)
+		return;
+	if (k >= places)
+		chain_wait(plan, rank, 1, k - places + 1);
+	put = chain_add(plan, rank, HK_OP_PUT);
+	put->count = 1;
+	put->to = (struct hk_port){ rank + 1, 0 };
+	put->src = (struct hk_span){ HK_BUF_OUT, k, 0, 0 };
+	put->dst = (struct hk_span){ HK_BUF_SCRATCH, k % places, 0, 0 };
+	chain_signal(plan, rank, rank + 1, 0);
+}
+
+/* A broadcast of `parts` chunks along a chain of ranks with so many places each. */
+static struct hk_plan *chain_plan(uint32_t n, uint32_t parts, uint32_t places)
+{
+	struct hk__store_spec spec = { .coll = HK_COLL_BROADCAST,
+				       .algo = "put-chain",
+				       .n = n,
+				       .nodes = 1,
+				       .parts = parts,
+				       .slots = 1,
+				       .inplace = true,
+				       .signals = HK_SIGNALS_STRONG };
+	struct hk_plan *plan;
+
+	CHECK_EQ(hk__store_create(&hk__alloc_default, &spec, &plan), HK_OK);
+	for (uint32_t r = 0; r < n; r++) {
+		plan->store->ranks[r].present = true;
+		plan->store->ranks[r].scratch = r ? places : 0;
+		CHECK(hk__store_add_lane(plan, r));
+		for (uint32_t k = 0; k < parts; k++)
+			chain_chunk(plan, r, k, places);
+		if (r + 1 < n)
+			chain_wait(plan, r, 1, parts);
+	}
+	return plan;
+}
+
+/* A wait for a free place that is lowered, or gone: the place is used a round early. */
+TEST(places_used_again)
+{
+	struct suite *suite = suite_create(1);
+
+	for (uint32_t n = 2; n <= 4; n++) {
+		for (uint32_t places = 1; places <= 3; places++) {
+			struct hk_plan *plan = chain_plan(n, 5, places);
+
+			mutate_plan(plan, suite);
+			hk_plan_free(plan);
+		}
+	}
+	suite_print(suite, "chains of puts");
+	suite_destroy(suite);
 }
 
 /* ---- two at once ---- */
