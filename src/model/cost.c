@@ -11,7 +11,7 @@ double hk__cost_step(const struct hk__device *device, const struct hk__wire *in,
 		       shape->op == HK_OP_REDUCE;
 	double touched = shape->footprint, taken = 0, given = 0, own = 0, ns = device->step_ns;
 
-	if (shape->op == HK_OP_NOP)
+	if (shape->op == HK_OP_NOP || shape->op == HK_OP_WAIT)
 		return ns;
 	if (in) {
 		ns += hk__curve_at(&in->recv_ns, shape->bytes);

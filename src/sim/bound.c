@@ -185,7 +185,8 @@ static double ends_time(const struct sim *sim, const struct sim_job *job)
 }
 
 /* What a message of nothing takes from one device to another, ends included. */
-static double message_least(const struct sim *sim, uint32_t from, uint32_t to)
+static double message_least(const struct sim *sim, const struct sim_job *job, uint32_t from,
+			    uint32_t to)
 {
 	const struct hk__device *a = hk__fabric_device(sim->fabric, from);
 	const struct hk__device *b = hk__fabric_device(sim->fabric, to);
@@ -193,9 +194,12 @@ static double message_least(const struct sim *sim, uint32_t from, uint32_t to)
 
 	hk__fabric_path(sim->fabric, from, to, &path);
 	const struct hk__wire *wire = &sim->fabric->wires[path.wire];
+	/* A put is received by nobody. */
+	double received =
+		job->plan->signals == HK_SIGNALS_NONE ? hk__curve_at(&wire->recv_ns, 0) : 0;
 	return a->step_ns + hk__curve_at(&wire->send_ns, 0) + path.delay_ns +
-	       hk__curve_at(&wire->flight_ns, 0) + b->step_ns + hk__curve_at(&wire->recv_ns, 0) +
-	       a->call_ns / 2 + b->call_ns / 2;
+	       hk__curve_at(&wire->flight_ns, 0) + b->step_ns + received + a->call_ns / 2 +
+	       b->call_ns / 2;
 }
 
 static uint32_t device_of(const struct sim_job *job, uint32_t rank)
@@ -216,7 +220,7 @@ static void bound_batch(const struct sim *sim, const struct sim_job *job, struct
 		struct hk__path path;
 
 		hk__fabric_path(sim->fabric, from, to, &path);
-		bound->delay_ns = fmax(bound->delay_ns, message_least(sim, from, to));
+		bound->delay_ns = fmax(bound->delay_ns, message_least(sim, job, from, to));
 		for (uint32_t k = 0; k < path.nlinks; k++)
 			bound->bytes_ns = fmax(bound->bytes_ns,
 					       job->bytes / hk__fabric_link_speed(sim->fabric,
@@ -240,8 +244,8 @@ static void bound_cuts(const struct sim *sim, const struct sim_job *job, struct 
 		cut_speeds(sim, n, &cut);
 		bound->bytes_ns = fmax(bound->bytes_ns, cut_time(sim, job, &cut));
 		/* Ranks at the same place of groups are the nearest that two groups have. */
-		double across = fmin(message_least(sim, 0, cut.ranks),
-				     message_least(sim, cut.ranks - 1, cut.ranks));
+		double across = fmin(message_least(sim, job, 0, cut.ranks),
+				     message_least(sim, job, cut.ranks - 1, cut.ranks));
 		bound->delay_ns = fmax(bound->delay_ns, across);
 	}
 }

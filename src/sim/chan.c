@@ -20,20 +20,24 @@ static enum hk_status chan_make(struct sim *sim, uint32_t actor, uint32_t lane, 
 {
 	const struct sim_actor *to = &sim->actors[actor];
 	const struct sim_job *job = &sim->jobs[to->job];
+	bool puts = lane == SIM_PUT_LANE;
 	uint32_t sender = job->first_actor + hk__fold_class(&sim->fold, from_rank);
 
-	if (lane >= to->nlanes || from_lane >= sim->actors[sender].nlanes)
+	if ((lane >= to->nlanes && !puts) || from_lane >= sim->actors[sender].nlanes)
 		return hk__sim_fail(
 			sim, HK_EREFUSED,
 			"a message from rank %u lane %u to rank %u lane %u: there is no such lane",
 			from_rank, from_lane, to->rank, lane);
 	chan->from = sim->actors[sender].first_lane + from_lane;
-	chan->to = to->first_lane + lane;
+	chan->to = puts ? HK_NONE : to->first_lane + lane;
+	chan->reaches = puts ? actor : HK_NONE;
+	chan->last_ns = 0;
 	enum hk_status status =
 		hk__sim_route(sim, job->devices ? job->devices[from_rank] : from_rank,
 			      job->devices ? job->devices[to->rank] : to->rank, chan);
 	if (status == HK_OK)
-		chan->slots = chan_slots(sim, job->plan, chan->route->wire);
+		/* Puts need none. */
+		chan->slots = puts ? UINT32_MAX : chan_slots(sim, job->plan, chan->route->wire);
 	return status;
 }
 

@@ -13,6 +13,8 @@ static const char *lane_waits_for(const struct sim_lane *lane)
 		return "waits for a message that never comes";
 	case LANE_WAITS_SLOT:
 		return "waits for a slot of a channel that nobody empties";
+	case LANE_WAITS_SIGNAL:
+		return "waits for signals that never come";
 	case LANE_WAITS_START:
 	case LANE_WAITS_TURN:
 	case LANE_WAITS_CALL:
@@ -35,7 +37,7 @@ static const struct sim_lane *lane_stuck(const struct sim *sim)
 			continue;
 		if (!stuck)
 			stuck = lane;
-		if (lane->state == LANE_WAITS_MESSAGE)
+		if (lane->state == LANE_WAITS_MESSAGE || lane->state == LANE_WAITS_SIGNAL)
 			return lane;
 	}
 	return stuck;
@@ -54,6 +56,9 @@ static enum hk_status check_lanes(struct sim *sim)
 	else if (lane->state == LANE_WAITS_SLOT)
 		snprintf(peer, sizeof(peer), " to rank %u lane %u", lane->step.to.rank,
 			 lane->step.to.lane);
+	else if (lane->state == LANE_WAITS_SIGNAL)
+		snprintf(peer, sizeof(peer), " for %u of signal %u", lane->step.signals,
+			 lane->step.signal);
 	return hk__sim_fail(
 		sim, HK_EREFUSED,
 		"the plan deadlocks: rank %u lane %u step %u (%s%s) %s; hocket check says more",

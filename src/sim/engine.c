@@ -5,7 +5,8 @@
  * A step begins when the step before it is over, the step it comes after is over,
  * its message is there, the channel it sends on has a free slot and, where lanes
  * take turns, it is its turn. It takes hk__cost_step(). What it sends leaves
- * when it is over, and what it received keeps its slot until then.
+ * when it is over, and what it received keeps its slot until then. A put and a signal
+ * leave as messages do, and arrive without a step of the rank they go to (put.c).
  */
 #include "sim/chance.h"
 #include "sim/engine.h"
@@ -13,6 +14,9 @@
 #include <math.h>
 
 static void lane_try(struct sim *sim, uint32_t l);
+
+/* What a signal takes of a link. */
+#define SIGNAL_BYTES 8.0
 
 /* ---- steps ---- */
 
@@ -83,6 +87,13 @@ static void chan_begin(struct sim_chan *chan, bool fresh)
 	chan->tail++;
 }
 
+static double step_bytes(const struct sim *sim, const struct sim_lane *lane)
+{
+	if (lane->step.op == HK_OP_SIGNAL)
+		return SIGNAL_BYTES;
+	return lane->step.count * sim->jobs[sim->actors[lane->actor].job].chunk;
+}
+
 static double lane_cost(struct sim *sim, uint32_t l)
 {
 	struct sim_lane *lane = &sim->lanes[l];
@@ -100,7 +111,7 @@ static double lane_cost(struct sim *sim, uint32_t l)
 						.fresh = fresh,
 						.cold = !step->fresh,
 						.ahead = lane->ahead,
-						.bytes = step->count * sim->jobs[actor->job].chunk,
+						.bytes = step_bytes(sim, lane),
 						.footprint = actor->footprint };
 
 		lane->cost.op = step->op;
@@ -185,6 +196,10 @@ static void lane_try(struct sim *sim, uint32_t l)
 		lane->state = LANE_WAITS_MESSAGE;
 		return;
 	}
+	if (lane->step.signals && !hk__sim_signalled(sim, lane)) {
+		lane->state = LANE_WAITS_SIGNAL;
+		return;
+	}
 	if (lane->to != HK_NONE) {
 		const struct sim_chan *to = sim_chan_at(sim, lane->to);
 
@@ -214,7 +229,7 @@ static void message_event(struct sim *sim, double ns, enum sim_event_kind kind, 
 static void message_through(struct sim *sim, uint32_t number)
 {
 	struct flow *flow = flow_at(&sim->flows, number);
-	const struct sim_chan *chan = sim_chan_at(sim, flow->chan);
+	struct sim_chan *chan = sim_chan_at(sim, flow->chan);
 	const struct hk__wire *wire = &sim->fabric->wires[chan->route->wire];
 	double bytes = flow->bytes / fmax(wire->overhead, 1);
 
@@ -222,8 +237,10 @@ static void message_through(struct sim *sim, uint32_t number)
 		message_event(sim, sim->now + chan->again_ns, SIM_LEAVES, number);
 		return;
 	}
-	message_event(sim, sim->now + hk__curve_at(&wire->flight_ns, bytes) + chan->delay_ns,
-		      SIM_ARRIVES, number);
+	double ns = sim->now + hk__curve_at(&wire->flight_ns, bytes) + chan->delay_ns;
+	if (chan->reaches != HK_NONE)
+		ns = hk__sim_put_lands(chan, ns);
+	message_event(sim, ns, SIM_ARRIVES, number);
 }
 
 /*
@@ -283,7 +300,9 @@ static void message_send(struct sim *sim, uint32_t l)
 		return;
 	}
 	struct flow *flow = flow_at(&sim->flows, number);
-	flow->bytes = lane->step.count * sim->jobs[actor->job].chunk * fmax(wire->overhead, 1);
+	flow->bytes = step_bytes(sim, lane) * fmax(wire->overhead, 1);
+	flow->count = lane->step.count;
+	flow->signal = lane->step.signal;
 	flow->route = chan->route;
 	flow->chan = lane->to;
 	flow->seq = chan->tail - 1;
@@ -298,6 +317,18 @@ static void message_send(struct sim *sim, uint32_t l)
 		message_leave(sim, number);
 }
 
+/* No lane takes it; those that wait for a signal look again. */
+static void put_arrive(struct sim *sim, const struct flow *flow, uint32_t a)
+{
+	const struct sim_actor *actor = &sim->actors[a];
+
+	if (!hk__sim_put_landed(sim, flow))
+		return;
+	for (uint32_t i = 0; i < actor->nlanes; i++)
+		if (sim->lanes[actor->first_lane + i].state == LANE_WAITS_SIGNAL)
+			lane_try(sim, actor->first_lane + i);
+}
+
 static void message_arrive(struct sim *sim, uint32_t number)
 {
 	struct flow flow = *flow_at(&sim->flows, number);
@@ -306,6 +337,10 @@ static void message_arrive(struct sim *sim, uint32_t number)
 
 	hk__sim_tell_message(sim, &flow);
 	hk__flows_drop(&sim->flows, number);
+	if (chan->reaches != HK_NONE) {
+		put_arrive(sim, &flow, chan->reaches);
+		return;
+	}
 	chan->arrived |= UINT64_C(1) << flow.seq % 64;
 	if (sim->lanes[to].state == LANE_WAITS_MESSAGE && sim->lanes[to].from == flow.chan)
 		lane_try(sim, to);

@@ -74,6 +74,7 @@ struct flow {
 	struct flow_route *route;
 	uint32_t chan, seq;		/* where it arrives */
 	uint32_t lane, step, slice;	/* who sent it */
+	uint32_t count, signal;		/* of a put or signal: chunks, number (or HK_NONE) */
 	double left_ns;			/* when it left */
 };
 

@@ -461,6 +461,10 @@ enum hk_status hk__jump_open(struct sim *sim)
 	    sim->tuning.no_jump || sim->nlanes == 0 || sim->opts->calls > 1 ||
 	    hk__fabric_cores_shared(sim->fabric))
 		return HK_OK;
+	/* Signals are no part of what periods are compared by. */
+	for (uint32_t j = 0; j < sim->njobs; j++)
+		if (sim->jobs[j].plan->signals != HK_SIGNALS_NONE)
+			return HK_OK;
 	for (; l < sim->nlanes; l++)
 		if (sim->lanes[l].nsteps > sim->lanes[best].nsteps)
 			best = l;

@@ -238,6 +238,7 @@ enum hk_status hk__sim_open(struct sim *sim)
 	hk__array_init(&sim->route_list, sim->alloc, sizeof(struct flow_route *));
 	hk__array_init(&sim->events.heap, sim->alloc, sizeof(struct event));
 	hk__hash_init(&sim->chan_index, sim->alloc);
+	hk__hash_init(&sim->signals, sim->alloc);
 	hk__hash_init(&sim->link_index, sim->alloc);
 	hk__hash_init(&sim->route_index, sim->alloc);
 	hk__flows_init(&sim->flows, sim->alloc, sim->seed);
@@ -267,6 +268,7 @@ void hk__sim_close(struct sim *sim)
 	hk__array_fini(&sim->route_list);
 	hk__array_fini(&sim->events.heap);
 	hk__hash_fini(&sim->chan_index);
+	hk__hash_fini(&sim->signals);
 	hk__hash_fini(&sim->link_index);
 	hk__hash_fini(&sim->route_index);
 	hk__mem_free(sim->alloc, sim->actors, sim->nactors, sizeof(*sim->actors));

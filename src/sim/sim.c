@@ -14,9 +14,6 @@ static enum hk_status job_check(struct sim *sim, const struct hk_sim_job *job, u
 {
 	if (!job->plan)
 		return hk__sim_fail(sim, HK_EINVAL, "job %u has no plan", j);
-	if (job->plan->signals != HK_SIGNALS_NONE)
-		return hk__sim_fail(sim, HK_EINVAL,
-				    "job %u: a one-sided plan cannot be simulated yet", j);
 	if (!(job->bytes >= 0 && job->bytes < 1e18))
 		return hk__sim_fail(sim, HK_EINVAL, "job %u: %g bytes is not a valid size", j,
 				    job->bytes);

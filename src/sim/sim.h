@@ -54,6 +54,7 @@ enum lane_state {
 	LANE_WAITS_AFTER,
 	LANE_WAITS_MESSAGE,
 	LANE_WAITS_SLOT,
+	LANE_WAITS_SIGNAL,
 	LANE_WAITS_TURN,
 	LANE_WAITS_CALL,		/* for the other lanes, before the next call */
 	LANE_RUNS,
@@ -66,9 +67,14 @@ struct lane_step {
 	bool keeps;
 	bool fresh;			/* sends what was written during the operation */
 	uint32_t count;
-	struct hk_port from, to;
+	uint32_t signal;		/* sent to, or waited for; and how often */
+	uint32_t signals;
+	struct hk_port from, to;	/* of a put or signal: to SIM_PUT_LANE */
 	struct hk_after after;
 };
+
+/* What puts and signals of a lane go to, at every rank: no lane takes them. */
+#define SIM_PUT_LANE (HK_NONE - 1)
 
 /* Steps first ... end - 1 are all the same. */
 struct lane_run {
@@ -137,7 +143,9 @@ struct sim_chan {
 	uint64_t fresh;			/* as in struct lane_step; by number as well */
 	uint32_t head, tail;		/* messages that were let go of; that were begun */
 	uint32_t slots;
-	uint32_t from, to;		/* lanes */
+	uint32_t from, to;		/* lanes; puts: none */
+	uint32_t reaches;		/* puts: the actor; else HK_NONE */
+	double last_ns;			/* puts: when the last of them lands */
 	uint64_t key[2];
 	uint32_t crossing, last;	/* its messages cross one after the other */
 	struct flow_route *route;
@@ -182,6 +190,7 @@ struct sim {
 
 	struct hk__array chans;		/* struct sim_chan */
 	struct hk__hash chan_index;
+	struct hk__hash signals;	/* (actor, number; slice) to how many came */
 	size_t chans_swept;		/* count at which idle ones are looked for */
 	struct flows flows;
 	struct hk__hash link_index, route_index;
@@ -229,6 +238,11 @@ uint32_t hk__fold_class(const struct sim_fold *fold, uint32_t rank);
 /* Slices of a job, as src/exec would cut it. */
 uint32_t hk__sim_slices(const struct sim *sim, const struct hk_plan *plan, double chunk,
 			const uint32_t *devices);
+
+/* put.c: what lands, and whether a lane's wait has what it waits for. */
+double hk__sim_put_lands(struct sim_chan *chan, double ns);
+bool hk__sim_put_landed(struct sim *sim, const struct flow *flow);
+bool hk__sim_signalled(const struct sim *sim, const struct sim_lane *lane);
 
 /* route.c */
 enum hk_status hk__sim_route(struct sim *sim, uint32_t from_device, uint32_t to_device,

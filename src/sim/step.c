@@ -16,8 +16,10 @@ void hk__sim_step(const struct sim *sim, const struct sim_lane *lane, uint32_t a
 	*step_out = (struct lane_step){
 		.op = step.op,
 		.keeps = (fields & HK__FIELD_DST) && step.dst.buf != HK_BUF_NONE,
-		.fresh = step.op != HK_OP_SEND || step.src.buf != HK_BUF_IN,
-		.count = step.count,
+		.fresh = (step.op != HK_OP_SEND && step.op != HK_OP_PUT) ||
+			 step.src.buf != HK_BUF_IN,
+		.count = step.op == HK_OP_WAIT ? 0 : step.count,
+		.signal = HK_NONE,
 		.from = { HK_NONE, HK_NONE },
 		.to = { HK_NONE, HK_NONE },
 		.after = step.after,
@@ -26,6 +28,14 @@ void hk__sim_step(const struct sim *sim, const struct sim_lane *lane, uint32_t a
 		step_out->from = step.from;
 	if (fields & HK__FIELD_TO)
 		step_out->to = step.to;
+	if (fields & (HK__FIELD_PUT | HK__FIELD_SIGNAL))
+		step_out->to = (struct hk_port){ step.to.rank, SIM_PUT_LANE };
+	if (fields & HK__FIELD_SIGNAL)
+		step_out->signal = step.to.lane;
+	if (fields & HK__FIELD_WAIT) {
+		step_out->signal = step.from.lane;
+		step_out->signals = step.count;
+	}
 }
 
 /* Sizes are bytes here: elements of the commonest type. */
