@@ -99,7 +99,9 @@ bool sim_candidates_make(struct sim_run *run, struct sim_job *job, bool first)
 		struct hk_plan_opts opts = HK_PLAN_OPTS_INIT;
 		struct hk_plan *plan;
 
-		if (algo.coll != job->coll || (by_name && strcmp(algo.name, named.name) != 0))
+		/* What groups do not perform is simulated if it is asked for. */
+		if (algo.coll != job->coll ||
+		    (by_name ? strcmp(algo.name, named.name) != 0 : algo.onesided))
 			continue;
 		if (!candidate_nodes(run, &algo, first, &opts))
 			continue;

@@ -20,6 +20,7 @@ static const struct hk_algo *const families[] = {
 	hk__algo_leader,
 	hk__algo_leader_blocks,
 	hk__algo_leader_alltoall,
+	hk__algo_put,
 };
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 

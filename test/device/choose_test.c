@@ -153,7 +153,9 @@ TEST(every_plan_has_a_profile)
 {
 	static const enum hk_coll colls[] = { HK_COLL_ALLREDUCE, HK_COLL_ALLGATHER,
 					      HK_COLL_REDUCESCATTER, HK_COLL_BROADCAST };
-	struct each_opts opts = { .n_min = 1, .n_max = 8, .roots = EACH_ROOT_ENDS };
+	struct each_opts opts = {
+		.n_min = 1, .n_max = 8, .roots = EACH_ROOT_ENDS, .messages = true
+	};
 	uint32_t plans = 0;
 
 	for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++)

@@ -163,7 +163,9 @@ static void plan_by_turns(const struct hk_plan *plan, void *ctx)
 static void coll_by_turns(enum hk_coll coll)
 {
 	struct turns turns = { .turn = (uint32_t)coll * 5 };
-	struct each_opts opts = { .n_min = 1, .n_max = 8, .roots = EACH_ROOT_ENDS };
+	struct each_opts opts = {
+		.n_min = 1, .n_max = 8, .roots = EACH_ROOT_ENDS, .messages = true
+	};
 
 	each_plan(coll, &opts, plan_by_turns, &turns);
 	bed_close(&turns.bed);

@@ -315,9 +315,12 @@ static void suite_plan(const struct hk_plan *plan, void *ctx)
 static void suite_run(bool processes, uint32_t n_max)
 {
 	struct suite suite = { .processes = processes, .seed = test_seed(1) };
-	struct each_opts opts = {
-		.n_min = 1, .n_max = n_max, .roots = EACH_ROOT_ENDS, .batches = 1, .seed = 1
-	};
+	struct each_opts opts = { .n_min = 1,
+				  .n_max = n_max,
+				  .roots = EACH_ROOT_ENDS,
+				  .batches = 1,
+				  .seed = 1,
+				  .messages = true };
 
 	for (unsigned coll = 0; coll < HK_COLL_COUNT; coll++)
 		each_plan((enum hk_coll)coll, &opts, suite_plan, &suite);
@@ -338,9 +341,12 @@ TEST(every_plan_by_processes)
 TEST(every_plan_in_long_slices)
 {
 	struct suite suite = { .longs = true, .seed = test_seed(1) };
-	struct each_opts opts = {
-		.n_min = 3, .n_max = 4, .roots = EACH_ROOT_ENDS, .batches = 1, .seed = 1
-	};
+	struct each_opts opts = { .n_min = 3,
+				  .n_max = 4,
+				  .roots = EACH_ROOT_ENDS,
+				  .batches = 1,
+				  .seed = 1,
+				  .messages = true };
 
 	for (unsigned coll = 0; coll < HK_COLL_COUNT; coll++)
 		each_plan((enum hk_coll)coll, &opts, suite_plan, &suite);

@@ -232,7 +232,7 @@ static void every_algorithm(const struct task *task, uint32_t process)
 					       .seed = i },
 				     .algo = algo.name };
 
-		if (algo.coll == HK_COLL_BARRIER || algo.coll == HK_COLL_SENDRECV)
+		if (algo.coll == HK_COLL_BARRIER || algo.coll == HK_COLL_SENDRECV || algo.onesided)
 			continue;
 		for (size_t k = 0; k < (bed_is_standin() ? 2 : 3); k++) {
 			op.want.count = counts[k];

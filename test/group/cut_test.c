@@ -144,7 +144,8 @@ static bool algo_fits(const struct hk_group *group, const struct hk_algo_info *a
 	struct hk_plan_opts opts;
 	struct hk_plan *plan;
 
-	if (algo->coll == HK_COLL_BARRIER || algo->coll == HK_COLL_SENDRECV || algo->nodes)
+	if (algo->coll == HK_COLL_BARRIER || algo->coll == HK_COLL_SENDRECV || algo->nodes ||
+	    algo->onesided)
 		return false;
 	hk__select_plan_opts(&group->view, algo, &opts);
 	if (hk_plan_create(algo->coll, group->n, &opts, NULL, &plan) != HK_OK)

@@ -68,7 +68,7 @@ static const char *mix_algo(uint64_t *seed, enum hk_coll coll, bool nodes)
 	if (which >= count)
 		return NULL;
 	CHECK(hk_algo_get(first + which, &algo));
-	return algo.nodes && !nodes ? NULL : algo.name;
+	return algo.onesided || (algo.nodes && !nodes) ? NULL : algo.name;
 }
 
 static struct op mix_choose(struct mix *mix, uint32_t n)

@@ -211,7 +211,7 @@ bool deed_get(uint32_t i, struct deed *deed_out)
 		}
 	}
 	for (uint32_t a = 0; hk_algo_get(a, &algo); a++) {
-		if (algo.coll == HK_COLL_SENDRECV || at++ != i)
+		if (algo.coll == HK_COLL_SENDRECV || algo.onesided || at++ != i)
 			continue;
 		*deed_out = (struct deed){ .name = hk_coll_name(algo.coll),
 					   .run = do_collective,

@@ -147,6 +147,8 @@ uint32_t each_plan(enum hk_coll coll, const struct each_opts *opts,
 	for (uint32_t i = 0; hk_algo_get(i, &algo); i++) {
 		if (algo.coll != coll || (opts->algo && strcmp(opts->algo, algo.name) != 0))
 			continue;
+		if (opts->messages && algo.onesided)
+			continue;
 		for (uint32_t n = opts->n_min; n <= opts->n_max; n++)
 			each_nodes(&walk, &algo, n);
 	}

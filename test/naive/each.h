@@ -21,6 +21,7 @@ struct each_opts {
 	uint32_t batches;	/* sendrecv: random ones, beside the default */
 	uint64_t seed;		/* of the batches */
 	const char *algo;	/* NULL: all of the collective's */
+	bool messages;		/* none that puts and signals */
 };
 
 /*

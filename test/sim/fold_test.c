@@ -43,7 +43,8 @@ static void check_one(const struct hk_fabric *fabric, const struct hk_plan *plan
 /* Algorithms through leaders, and those whose messages grow as n squared, are left out of large ones. */
 static bool algo_fits(const struct hk_algo_info *algo, uint32_t n)
 {
-	bool direct = strcmp(algo->name, "direct") == 0 || strstr(algo->name, "-shot");
+	bool direct =
+		strcmp(algo->name, "direct") == 0 || strstr(algo->name, "-shot") || algo->onesided;
 
 	return n <= 128 || (!direct && strcmp(algo->name, "leader") != 0);
 }

@@ -63,7 +63,8 @@ static void sweep_algos(uint32_t n, const uint32_t *hosts, uint64_t seed, uint64
 				       .hosts = hosts,
 				       .seed = seed + 1000003 * i };
 
-		if (algo.coll == HK_COLL_SENDRECV || (algo.nodes && !algo.uneven && hosts && n % 2))
+		if (algo.coll == HK_COLL_SENDRECV || algo.onesided ||
+		    (algo.nodes && !algo.uneven && hosts && n % 2))
 			continue;
 		sweep.op.want.root = want_rooted(algo.coll) ? n - 1 : 0;
 		sweep_run(&sweep, every, &turn);

@@ -42,7 +42,7 @@ static void op_draw(struct heal_op *op, uint64_t *random, uint32_t n)
 		total++;
 	do {
 		(void)hk_algo_get((uint32_t)(test_random(random) % total), &algo);
-	} while (algo.coll == HK_COLL_SENDRECV || algo.nodes);
+	} while (algo.coll == HK_COLL_SENDRECV || algo.nodes || algo.onesided);
 	*op = (struct heal_op){ .want = { .coll = algo.coll,
 					  .type = test_random(random) % 2 ? HK_TYPE_INT32
 									  : HK_TYPE_FP16,

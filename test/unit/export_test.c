@@ -447,7 +447,9 @@ static void chakra_plays(const struct hk_plan *plan, void *ctx)
 static void each_plays(void (*plays)(const struct hk_plan *plan, void *ctx))
 {
 	struct hk_export_opts export = HK_EXPORT_OPTS_INIT;
-	struct each_opts opts = { .n_min = 1, .n_max = 8, .roots = EACH_ROOT_ENDS };
+	struct each_opts opts = {
+		.n_min = 1, .n_max = 8, .roots = EACH_ROOT_ENDS, .messages = true
+	};
 	uint32_t plans = 0;
 
 	export.reduce_ns = 0.5;

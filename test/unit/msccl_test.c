@@ -90,7 +90,9 @@ static void same_after_a_round_trip(const struct hk_plan *plan, void *ctx)
 
 TEST(round_trip_keeps_proof_and_cost)
 {
-	struct each_opts opts = { .n_min = 1, .n_max = 8, .roots = EACH_ROOT_ALL };
+	struct each_opts opts = {
+		.n_min = 1, .n_max = 8, .roots = EACH_ROOT_ALL, .messages = true
+	};
 	uint32_t plans = 0, staged = 0;
 
 	for (unsigned c = 0; c < HK_COLL_COUNT; c++)

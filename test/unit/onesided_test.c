@@ -542,3 +542,89 @@ TEST(barrier)
 	wait(plan, 1, 0, 1);
 	expect_refused(plan, 5, 0, 0, "but rank 0 can end before rank 1 begins");
 }
+
+/* ---- files ---- */
+
+TEST(files_are_read_strictly)
+{
+	static const struct {
+		const char *head, *step;
+		enum hk_status status;
+		const char *says;
+	} files[] = {
+		{ "\"signals\": \"weak\",", "\"signal\": 0", HK_OK, "" },
+		{ "\"signals\": \"strong\",", "\"signal\": 0, \"count\": 1", HK_OK, "" },
+		{ "\"signals\": \"loud\",", "\"signal\": 0", HK_ESYNTAX,
+		  "text: signals: expected \"strong\" or \"weak\", found \"loud\"" },
+		{ "", "\"signal\": 0", HK_ESYNTAX,
+		  "text: programs[0].lanes[0][0]: signal is one-sided, but the plan does not say" },
+		{ "\"signals\": \"weak\",", "\"to\": 1, \"signal\": 0", HK_ESYNTAX,
+		  "text: programs[0].lanes[0][1].to: wait takes none" },
+		{ "\"signals\": \"weak\",", "\"count\": 1", HK_ESYNTAX,
+		  "[1].signal: missing; wait needs it" },
+		{ "\"signals\": \"weak\",", "\"signal\": 4096", HK_ELIMIT,
+		  "[1].signal: expected a whole number from 0 to 4095, found 4096" },
+		{ "\"signals\": \"weak\",", "\"signal\": 0, \"count\": 0", HK_ESYNTAX,
+		  "wait waits for no signal at all" },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct hk_why why = { "" };
+		struct hk_plan *plan;
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 "{\"hocket_plan\": 1, \"collective\": \"barrier\", "
+			 "\"algorithm\": \"mine\", \"ranks\": 2, \"slots\": 1, "
+			 "\"inplace\": false, %s \"programs\": [\n"
+			 "{\"rank\": 0, \"scratch\": 0, \"lanes\": [[{\"op\": \"signal\", "
+			 "\"to\": 1, \"signal\": 0}, {\"op\": \"wait\", %s}]]},\n"
+			 "{\"rank\": 1, \"scratch\": 0, \"lanes\": [[{\"op\": \"signal\", "
+			 "\"to\": 0, \"signal\": 0}, {\"op\": \"wait\", \"signal\": 0}]]}]}",
+			 files[i].head, files[i].step);
+		CHECK_EQ(hk_plan_parse(text, strlen(text), "text", NULL, &why, &plan),
+			 files[i].status);
+		CHECK_HAS(why.text, files[i].says);
+		if (files[i].status == HK_OK)
+			expect_proved(plan);
+	}
+}
+
+/* ---- memory ---- */
+
+struct scarce {
+	uint64_t left;
+	int64_t held;
+};
+
+static void *scarce_resize(void *ctx, void *ptr, size_t size_old, size_t size_new)
+{
+	struct scarce *scarce = ctx;
+
+	if (size_new && scarce->left-- == 0)
+		return NULL;
+	void *now = hk__alloc_default.resize(NULL, ptr, size_old, size_new);
+	scarce->held += (int64_t)size_new - (int64_t)size_old;
+	return now;
+}
+
+TEST(every_allocation_may_fail)
+{
+	struct hk_plan *plan = waits_elsewhere(true);
+	enum hk_status status = HK_ENOMEM;
+	uint64_t at = 0;
+
+	for (; status == HK_ENOMEM; at++) {
+		struct hk_check_opts opts = HK_CHECK_OPTS_INIT;
+		struct hk_check_report report = { .size = sizeof(report) };
+		struct scarce scarce = { .left = at };
+		struct hk_alloc alloc = { .resize = scarce_resize, .ctx = &scarce };
+
+		opts.alloc = &alloc;
+		status = hk_check(plan, &opts, &report);
+		CHECK_EQ(scarce.held, 0);
+	}
+	CHECK_EQ(status, HK_OK);
+	CHECK(at > 20);
+	hk_plan_free(plan);
+}

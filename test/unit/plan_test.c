@@ -398,7 +398,7 @@ TEST(steps_of_the_largest_plans)
 				continue;
 			hk_plan_step(plan, rank, lane, (uint32_t)(test_random(&seed) % nsteps),
 				     &step);
-			CHECK(step.op < HK_OP_PUT);
+			CHECK(step.op < HK_OP_MULTICAST);
 			CHECK(step.to.rank == HK_NONE || step.to.rank < n);
 			CHECK(step.from.rank == HK_NONE || step.from.rank < n);
 			steps++;

@@ -32,6 +32,7 @@ extern const struct hk_algo hk__algo_twolevel[];
 extern const struct hk_algo hk__algo_twolevel_halving[];
 extern const struct hk_algo hk__algo_barrier[];
 extern const struct hk_algo hk__algo_sendrecv[];
+extern const struct hk_algo hk__algo_put[];
 extern const struct hk_algo hk__algo_leader[];
 extern const struct hk_algo hk__algo_leader_blocks[];
 extern const struct hk_algo hk__algo_leader_alltoall[];
