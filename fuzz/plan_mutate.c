@@ -138,6 +138,8 @@ static void fuzz_edit(struct hk_plan *plan, struct choices *choices)
 
 	if (kind == 0)
 		plan->slots = choose(choices, 4);
+	if (kind == 0)
+		plan->signals = (uint8_t)choose(choices, HK_SIGNALS_WEAK + 1);
 	if (kind == 1)
 		plan->store->ranks[rank].scratch = choose(choices, 12);
 	if (kind == 2 && nlanes < 4)

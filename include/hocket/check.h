@@ -10,6 +10,8 @@
  *             what every transport offers (HK_SLOTS_MIN)
  *   race      no two unordered steps of a rank touch a slot one of them writes
  *   form      every step is meaningful and every message is received
+ * Where ranks put into each other's memory, the order is one across ranks, and holds
+ * however puts and signals land (hocket-plan(5)).
  */
 #ifndef HOCKET_CHECK_H
 #define HOCKET_CHECK_H
@@ -49,11 +51,11 @@ struct hk_check_opts {
  */
 struct hk_check_cost {
 	uint64_t steps_total;	/* of all lanes of all ranks */
-	uint64_t messages;	/* sent in total */
-	uint32_t critical;	/* messages on the longest chain */
+	uint64_t messages;	/* sent in total; puts and signals, too */
+	uint32_t critical;	/* messages (or signals) on the longest chain */
 	uint32_t chunks;	/* chunks of V */
 	uint64_t busiest_sent;	/* chunks that the busiest sender sends */
-	uint64_t busiest_received;
+	uint64_t busiest_received; /* puts are received by nobody */
 	uint64_t busiest_reduced;
 	uint64_t busiest_copied;
 	uint64_t sent;		/* chunks that all ranks send together */
