@@ -274,7 +274,7 @@ bool hk__cross_landed(const struct proof *proof, const struct lane *lane, const 
 	return false;
 }
 
-static enum hk_status link_add(struct proof *proof, uint32_t *head, struct link link)
+enum hk_status hk__cross_link(struct proof *proof, uint32_t *head, struct link link)
 {
 	struct link *at = hk__array_push(&proof->cross->links);
 
@@ -290,7 +290,7 @@ enum hk_status hk__cross_land(struct proof *proof, const struct lane *lane, stru
 {
 	struct link wait = { HK_NONE, lane_number(proof, lane), lane->at, HK_NONE };
 
-	return link_add(proof, &put->known, wait);
+	return hk__cross_link(proof, &put->known, wait);
 }
 
 /* ---- races ---- */
@@ -302,11 +302,14 @@ static void put_explain(const struct proof *proof, const struct put *put, struct
 
 	hk__text_add(text, "the put of rank %u lane %u step %u", from->rank, from->index,
 		     put->step);
-	if (put->loose.lane != HK_NONE)
+	const struct word *word =
+		put->word == HK_NONE ? NULL : hk__array_at(&proof->cross->words, put->word);
+
+	if (put->known == HK_NONE && word && word->loose.lane != HK_NONE)
 		hk__text_add(text,
 			     ", and the wait of lane %u step %u needs fewer signals than there "
 			     "are: a later chunk can satisfy it",
-			     put->loose.lane, put->loose.step);
+			     word->loose.lane, word->loose.step);
 	else if (put->known == HK_NONE)
 		hk__text_add(text, ", and no wait says that it has landed");
 	else
@@ -413,7 +416,7 @@ enum hk_status hk__cross_read(struct proof *proof, struct lane *lane, uint64_t c
 	if (puts) {
 		struct link source = { (uint32_t)cross->puts.count - 1, 0, 0, HK_NONE };
 
-		return link_add(proof, &cross->sources[cell], source);
+		return hk__cross_link(proof, &cross->sources[cell], source);
 	}
 	size_t nlanes = proof->lane_base[lane->rank + 1] - proof->lane_base[lane->rank];
 	size_t local = (size_t)(cell - proof->cell_base[lane->rank]);

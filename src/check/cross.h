@@ -24,7 +24,7 @@ struct put {
 	struct hk_span dst;
 	uint32_t prev;			/* put of its lane to that rank; HK_NONE: the first */
 	uint32_t known;			/* links: waits that know it has landed; HK_NONE: none */
-	struct hk_after loose;		/* a wait that its signal could satisfy, but need not */
+	uint32_t word;			/* of the first signal after it; HK_NONE: none yet */
 };
 
 struct signal {
@@ -42,9 +42,12 @@ struct word {
 	uint32_t lane;			/* the one that sends them; HK_NONE: several do */
 	uint32_t waited;		/* most that a wait was for */
 	uint32_t head, tail;		/* signals */
+	uint32_t at, place;		/* the signal that was asked for last, and which it is */
+	uint32_t all;			/* links: lanes that needed all of them */
+	struct hk_after loose;		/* the last wait for it that says nothing */
 };
 
-/* In a list: a put that reads a cell, or a wait. */
+/* In a list: a put that reads a cell, a wait, or a lane. */
 struct link {
 	uint32_t put, lane, step;
 	uint32_t next;
@@ -93,6 +96,8 @@ enum hk_status hk__cross_write(struct proof *proof, struct lane *lane, uint64_t 
 enum hk_status hk__cross_put(struct proof *proof, struct lane *lane, uint64_t cell);
 /* Whether a lane knows that the put has landed. */
 bool hk__cross_landed(const struct proof *proof, const struct lane *lane, const struct put *put);
+/* Adds to the list that begins with *head. HK_ENOMEM. */
+enum hk_status hk__cross_link(struct proof *proof, uint32_t *head, struct link link);
 /* A lane's wait knows of it from now on. HK_ENOMEM. */
 enum hk_status hk__cross_land(struct proof *proof, const struct lane *lane, struct put *put);
 

@@ -35,9 +35,15 @@ static struct word *word_get(struct proof *proof, uint32_t rank, uint32_t number
 	if (!word)
 		return NULL;
 	entry->value = (uint32_t)cross->words.count - 1;
-	*word = (struct word){
-		.rank = rank, .number = number, .lane = HK_NONE, .head = HK_NONE, .tail = HK_NONE
-	};
+	*word = (struct word){ .rank = rank,
+			       .number = number,
+			       .lane = HK_NONE,
+			       .head = HK_NONE,
+			       .tail = HK_NONE,
+			       .at = HK_NONE,
+			       .all = HK_NONE,
+			       .loose = { HK_NONE, 0 } };
+
 	return word;
 }
 
@@ -129,18 +135,51 @@ static enum hk_status wait_needs(struct proof *proof, struct lane *lane,
 	return HK_OK;
 }
 
-/* A signal that satisfies the wait, or another in its place. */
-static void wait_leaves(const struct proof *proof, const struct lane *lane,
-			const struct signal *signal)
+/* Whether signals of the word come in order. */
+static bool word_ordered(const struct proof *proof, const struct word *word)
 {
-	for (uint32_t p = signal->put; p != HK_NONE;) {
-		struct put *put = cross_put_at(proof->cross, p);
+	return proof->plan->signals == HK_SIGNALS_STRONG && word->lane != HK_NONE;
+}
 
-		if (put->loose.lane == lane->index && put->loose.step == lane->at)
-			return;
-		put->loose = (struct hk_after){ lane->index, lane->at };
-		p = put_before(proof, put);
+/*
+ * The first few of one lane: the last of them knows and says all that the others do.
+ * Waits ask for one after the other, so it is found from the one before.
+ */
+static enum hk_status wait_needs_first(struct proof *proof, struct lane *lane, struct word *word,
+				       uint32_t count)
+{
+	if (word->at == HK_NONE || word->place > count) {
+		word->at = word->head;
+		word->place = 1;
 	}
+	for (; word->place < count; word->place++) {
+		const struct signal *at = hk__array_at(&proof->cross->signals, word->at);
+
+		word->at = at->next;
+	}
+	return wait_needs(proof, lane, hk__array_at(&proof->cross->signals, word->at));
+}
+
+static enum hk_status wait_needs_all(struct proof *proof, struct lane *lane, struct word *word)
+{
+	struct link me = { HK_NONE, lane_number(proof, lane), lane->at, HK_NONE };
+	enum hk_status status = HK_OK;
+
+	for (uint32_t i = word->all; i != HK_NONE;) {
+		const struct link *other = hk__array_at(&proof->cross->links, i);
+
+		/* What it learned once it knows. */
+		if (other->lane == me.lane)
+			return HK_OK;
+		i = other->next;
+	}
+	for (uint32_t s = word->head; s != HK_NONE && status == HK_OK;) {
+		const struct signal *signal = hk__array_at(&proof->cross->signals, s);
+
+		s = signal->next;
+		status = wait_needs(proof, lane, signal);
+	}
+	return status == HK_OK ? hk__cross_link(proof, &word->all, me) : status;
 }
 
 /* ---- steps ---- */
@@ -176,7 +215,7 @@ enum hk_status hk__onesided_put(struct proof *proof, struct lane *lane)
 			     .dst = lane->step.dst,
 			     .prev = last->value,
 			     .known = HK_NONE,
-			     .loose = { HK_NONE, 0 } };
+			     .word = HK_NONE };
 	last->value = (uint32_t)cross->puts.count - 1;
 	proof->messages_sent++;
 	proof->tallies[lane->rank].sent += lane->step.count;
@@ -206,6 +245,14 @@ enum hk_status hk__onesided_signal(struct proof *proof, struct lane *lane)
 		((struct signal *)hk__array_at(&cross->signals, word->tail))->next = id;
 	word->tail = id;
 	word->sent++;
+	for (uint32_t p = signal->put; p != HK_NONE;) {
+		struct put *put = cross_put_at(cross, p);
+
+		if (put->word != HK_NONE)
+			break;
+		put->word = (uint32_t)(word - (struct word *)cross->words.items);
+		p = put_before(proof, put);
+	}
 	proof->messages_sent++;
 	if (signal->depth > proof->critical)
 		proof->critical = signal->depth;
@@ -224,14 +271,6 @@ static enum hk_status wait_refuse(struct proof *proof, struct lane *lane, uint32
 			  lane->step.count, lane->step.from.lane, total ? "only " : "", total);
 }
 
-/* How many signals the wait needs: all, the first few, or (0) no particular ones. */
-static uint32_t wait_count(const struct proof *proof, const struct word *word, uint32_t count)
-{
-	bool ordered = proof->plan->signals == HK_SIGNALS_STRONG && word->lane != HK_NONE;
-
-	return count == word->total || ordered ? count : 0;
-}
-
 enum hk_status hk__onesided_wait(struct proof *proof, struct lane *lane, bool *waits_out)
 {
 	struct cross *cross = proof->cross;
@@ -242,7 +281,7 @@ enum hk_status hk__onesided_wait(struct proof *proof, struct lane *lane, bool *w
 	*waits_out = false;
 	if (!word || count > word->total)
 		return wait_refuse(proof, lane, word ? word->total : 0);
-	uint32_t needs = wait_count(proof, word, count);
+	bool needs = count == word->total || word_ordered(proof, word);
 	*waits_out = word->sent < count || (!needs && !lane->passes);
 	if (word->sent >= count && *waits_out && !lane->held) {
 		uint32_t *held = hk__array_push(&cross->held);
@@ -259,16 +298,12 @@ enum hk_status hk__onesided_wait(struct proof *proof, struct lane *lane, bool *w
 	lane->passes = false;
 	if (count > word->waited)
 		word->waited = count;
-	uint32_t i = 0;
-	for (uint32_t s = word->head; s != HK_NONE && status == HK_OK; i++) {
-		const struct signal *signal = hk__array_at(&cross->signals, s);
-
-		if (i < needs)
-			status = wait_needs(proof, lane, signal);
-		else if (!needs)
-			wait_leaves(proof, lane, signal);
-		s = signal->next;
-	}
+	if (!needs)
+		word->loose = (struct hk_after){ lane->index, lane->at };
+	else if (word_ordered(proof, word))
+		status = wait_needs_first(proof, lane, word, count);
+	else
+		status = wait_needs_all(proof, lane, word);
 	return status == HK_OK ? hk__cross_note(proof, lane) : status;
 }
 
@@ -294,11 +329,13 @@ static enum hk_status end_check_put(struct proof *proof, const struct put *put)
 
 	if (put->known != HK_NONE)
 		return HK_OK;
-	if (put->loose.lane != HK_NONE)
+	const struct word *word =
+		put->word == HK_NONE ? NULL : hk__array_at(&proof->cross->words, put->word);
+	if (word && word->loose.lane != HK_NONE)
 		snprintf(loose, sizeof(loose),
 			 "the wait of its lane %u step %u needs fewer signals than there are: a "
 			 "later chunk can satisfy it",
-			 put->loose.lane, put->loose.step);
+			 word->loose.lane, word->loose.step);
 	return hk__refuse(proof, 5, &at, "a wait there that says that it has landed", "none",
 			  "puts into %s[%u] of rank %u, which can end before it lands: %s",
 			  hk_buf_name(put->dst.buf), put->dst.first, put->rank, loose);
