@@ -89,6 +89,9 @@ static void refuse_options(struct hk_group *group)
 	opts.algo = "telepathy";
 	refused(group, HK_EINVAL, hk_allgather(group, in, out, 1, HK_TYPE_FP32, &opts),
 		"telepathy");
+	opts.algo = "put-eager";
+	refused(group, HK_EINVAL, hk_allgather(group, in, out, 1, HK_TYPE_FP32, &opts),
+		"\"put-eager\" of allgather puts and signals, which groups do not perform yet");
 	opts.algo = "ring";
 	refused(group, HK_EINVAL, hk_send(group, in, 1, HK_TYPE_FP32, 0, &opts), "algorithm");
 }
@@ -151,15 +154,22 @@ static void plans_rank(struct world_seat *seat)
 		refused(seat->group, HK_EINVAL,
 			hk_allreduce(seat->group, in, out, 2, HK_TYPE_INT32, HK_REDOP_SUM, &opts),
 			"the plan is for allgather");
+		opts.plan = plans[2];
+		refused(seat->group, HK_EINVAL,
+			hk_allgather(seat->group, in, out, 2, HK_TYPE_INT32, &opts),
+			"the plan \"put\" of allgather puts and signals, which groups do not");
 	}
 }
 
 TEST(plans_of_the_callers_own)
 {
 	struct hk_plan *plans[] = { plan_load("allgather2-right.json"),
-				    plan_load("allgather2-wrong-slot.json") };
+				    plan_load("allgather2-wrong-slot.json"), NULL };
+	struct hk_plan_opts puts = HK_PLAN_OPTS_INIT;
 	static const enum world_kind kinds[] = { WORLD_THREADS_SHM, WORLD_PROCESSES_TCP };
 
+	puts.algo = "put";
+	CHECK_EQ(hk_plan_create(HK_COLL_ALLGATHER, 2, &puts, NULL, &plans[2]), HK_OK);
 	for (size_t k = 0; k < 2; k++) {
 		for (int progress = 0; progress < 2; progress++) {
 			struct world_spec spec = {
@@ -169,8 +179,8 @@ TEST(plans_of_the_callers_own)
 			world_run(&spec, plans_rank, plans);
 		}
 	}
-	hk_plan_free(plans[0]);
-	hk_plan_free(plans[1]);
+	for (int i = 0; i < 3; i++)
+		hk_plan_free(plans[i]);
 }
 
 /* A plan that does not claim to work in place, on buffers that are. */
