@@ -225,14 +225,16 @@ test-torch-cpu: all ## hocket.torch, a backend of PyTorch, on the CPU; installs 
 # what they never free is not reported. What is built is kept by its flags (HOCKET_CACHE).
 asan_flags = -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer -g -O1
+asan_env = HOCKET_LIBRARY='$(CURDIR)/build-asan/libhocket.so' CXXFLAGS='$(asan_flags)'
 
 test-torch-asan: ## hocket.torch and libhocket under AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/setup test
 	@scripts/torch-env '$(TORCH_ENV)'
 	@$(call configure,asan)
 	@$(call build,asan) --target hocket hocket_cli
-	@$(in_torch) HOCKET_LIBRARY='$(CURDIR)/build-asan/libhocket.so' CXXFLAGS='$(asan_flags)' \
-		scripts/with-asan python -m unittest discover -v -s bindings/python/test_torch
+	@$(in_torch) $(asan_env) scripts/with-asan python -c 'import hocket.torch'
+	@$(in_torch) $(asan_env) scripts/with-asan python -m unittest discover -v \
+		-s bindings/python/test_torch
 
 # Another torch than 2.11.0: TORCH_VERSION=2.15.0 TORCH_ENV=.cache/torch-2.15.0.
 TORCH_VERSION ?=
