@@ -24,7 +24,7 @@ check = $(configure) && $(build) && ctest --preset $(1) -j $(JOBS)
 all: ## build/hocket, build/libhocket.so and build/libhocket.a (the default)
 	@scripts/setup build
 	@$(call configure,default)
-	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl hocket_mpitrampoline hocket_xla
+	@$(call build,default) --target hocket hocket_static hocket_cli hocket_nccl hocket_libnccl hocket_mpitrampoline hocket_sma hocket_xla
 
 test: ## builds everything and runs all tests
 	@scripts/setup test
