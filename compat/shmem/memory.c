@@ -58,9 +58,13 @@ FN(void *, shmem_malloc_with_hints, (size_t size, long hints))
 	return alloc(size, 0, "shmem_malloc_with_hints");
 }
 
+/* The heap begins at a page, another one on each PE: more than that is not symmetric. */
+#define ALIGN_MAX 4096
+
 FN(void *, shmem_align, (size_t alignment, size_t size))
 {
-	if (alignment == 0 || (alignment & (alignment - 1)) || alignment % sizeof(void *))
+	if (alignment == 0 || (alignment & (alignment - 1)) || alignment % sizeof(void *) ||
+	    alignment > ALIGN_MAX)
 		return NULL;
 	return alloc(size, alignment, "shmem_align");
 }
