@@ -58,7 +58,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	FN(TYPE, shmem_##NAME##_##FN_OP, (TYPE * dest __VA_ARGS__, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_" #FN_OP; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		return FROM_BITS(TYPE, AMO(TYPE, OP, ONE, 0, true)); \
 	} \
@@ -72,7 +72,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	FN(void, shmem_##NAME##_##FN_OP, (TYPE * dest __VA_ARGS__, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_" #FN_OP; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		(void)AMO(TYPE, OP, ONE, 0, false); \
 	} \
@@ -90,7 +90,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	FN(void, shmem_##NAME##_##FN_OP##_nbi, (TYPE * fetch, TYPE * dest __VA_ARGS__, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_" #FN_OP "_nbi"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		*fetch = FROM_BITS(TYPE, AMO(TYPE, OP, ONE, 0, true)); \
 	} \
@@ -106,7 +106,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	FN(TYPE, shmem_##NAME##_atomic_compare_swap, (TYPE * dest, TYPE cond, TYPE value, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_atomic_compare_swap"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		return FROM_BITS(TYPE, AMO(TYPE, CAS, value, cond, true)); \
 	} \
@@ -121,7 +121,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	   (TYPE * fetch, TYPE * dest, TYPE cond, TYPE value, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_atomic_compare_swap_nbi"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		*fetch = FROM_BITS(TYPE, AMO(TYPE, CAS, value, cond, true)); \
 	} \
@@ -142,7 +142,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	FN(TYPE, shmem_##NAME##_atomic_fetch, (const TYPE *dest, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_atomic_fetch"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		return FROM_BITS(TYPE, AMO(TYPE, FETCH, 0, 0, true)); \
 	} \
@@ -155,7 +155,7 @@ uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t w
 	FN(void, shmem_##NAME##_atomic_fetch_nbi, (TYPE * fetch, const TYPE *dest, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_atomic_fetch_nbi"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		*fetch = FROM_BITS(TYPE, AMO(TYPE, FETCH, 0, 0, true)); \
 	} \
@@ -188,7 +188,7 @@ SHMEMX_AMO_BIT_TYPES(BIT_T, )
 	FN(TYPE, shmem_##NAME##_##FN_OP, (TYPE * dest __VA_ARGS__, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_" #FN_OP; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		return FROM_BITS(TYPE, AMO(TYPE, OP, ONE, 0, true)); \
 	}
@@ -196,7 +196,7 @@ SHMEMX_AMO_BIT_TYPES(BIT_T, )
 	FN(void, shmem_##NAME##_##FN_OP, (TYPE * dest __VA_ARGS__, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_" #FN_OP; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		(void)AMO(TYPE, OP, ONE, 0, false); \
 	}
@@ -204,7 +204,7 @@ SHMEMX_AMO_BIT_TYPES(BIT_T, )
 	FN(TYPE, shmem_##NAME##_cswap, (TYPE * dest, TYPE cond, TYPE value, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_cswap"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		return FROM_BITS(TYPE, AMO(TYPE, CAS, value, cond, true)); \
 	} \
@@ -216,7 +216,7 @@ SHMEMX_AMO_BIT_TYPES(BIT_T, )
 	FN(TYPE, shmem_##NAME##_fetch, (const TYPE *dest, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_fetch"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		return FROM_BITS(TYPE, AMO(TYPE, FETCH, 0, 0, true)); \
 	} \

@@ -175,10 +175,10 @@ int hk__sma_try_begin(int level, struct hk_why *why)
 	hk__sma_env_print();
 	if (hk__sma.debug)
 		fprintf(stderr,
-			"hocket-shmem: PE %u of %u: heap %p, %zu bytes; statics %p, %zu "
+			"hocket-shmem: PE %u of %u: heap %#zx, %zu bytes; statics %#zx, %zu "
 			"bytes; %s\n",
-			hk__sma.me, hk__sma.n, (void *)hk__sma.heap.start, hk__sma.heap.bytes,
-			(void *)hk__sma.statics.start, hk__sma.statics.bytes,
+			hk__sma.me, hk__sma.n, (size_t)hk__sma.heap.start, hk__sma.heap.bytes,
+			(size_t)hk__sma.statics.start, hk__sma.statics.bytes,
 			hk__sma.near ? "all PEs share memory" : "some PEs are reached by messages");
 	hk__sma_barrier("shmem_init");
 	return 0;
@@ -289,7 +289,7 @@ FN(void, shmem_info_get_version, (int *major, int *minor))
 
 FN(void, shmem_info_get_name, (char *name))
 {
-	strcpy(name, SHMEM_VENDOR_STRING);
+	memcpy(name, SHMEM_VENDOR_STRING, sizeof(SHMEM_VENDOR_STRING));
 }
 
 FN(void, shmem_pcontrol, (int level, ...))

@@ -19,6 +19,7 @@
 
 #define END_JOB 0x100u	   /* and the status, in the low byte */
 #define END_WATCH 0x200u   /* only the thread: this PE finalizes */
+#define END_GO 0x400u	   /* all have flushed: go */
 #define LOOK_NS 200000000L /* far PEs write the word and wake nobody */
 #define FLUSH_SECONDS 2
 
@@ -30,8 +31,8 @@ static long futex(uint32_t *word, int op, uint32_t value, const struct timespec 
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-/* Flushes what the program has printed; whoever holds a stream for ever loses that. */
-static _Noreturn void leave(int status)
+/* What the program has printed; where a stream is held for ever, SIGALRM ends the process. */
+static void flush(void)
 {
 	sigset_t set;
 
@@ -41,7 +42,26 @@ static _Noreturn void leave(int status)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	alarm(FLUSH_SECONDS);
 	fflush(NULL);
-	_exit(status);
+}
+
+/*
+ * Launchers end the others as soon as one process has failed. So nobody goes before all of
+ * this host have flushed, or a second is over: some may be dead.
+ */
+static void nap(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+
+	(void)nanosleep(&ms, NULL);
+}
+
+static _Noreturn void follow(uint32_t *word)
+{
+	flush();
+	__atomic_store_n(&hk__sma_inner()->flushed, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 1000 && !(__atomic_load_n(word, __ATOMIC_ACQUIRE) & END_GO); i++)
+		nap();
+	_exit((int)(__atomic_load_n(word, __ATOMIC_RELAXED) & 0xff));
 }
 
 static void *watch(void *arg)
@@ -54,7 +74,7 @@ static void *watch(void *arg)
 		uint32_t end = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
 		if (end & END_JOB)
-			leave((int)(end & 0xff));
+			follow(word);
 		if (end & END_WATCH)
 			return NULL;
 		(void)futex(word, FUTEX_WAIT, end, hk__sma.near ? NULL : &look);
@@ -97,30 +117,55 @@ static void tell(uint32_t pe, uint32_t end)
 
 	if (near) {
 		uint32_t *word = (uint32_t *)(void *)(near + offset);
+		uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED), new;
 
-		__atomic_fetch_or(word, end, __ATOMIC_RELEASE);
+		/* Of several that end the job, the first says with which status. */
+		do {
+			new = old | (old & END_JOB ? end & END_GO : end);
+		} while (!__atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_RELEASE,
+						      __ATOMIC_RELAXED));
 		(void)futex(word, FUTEX_WAKE, INT_MAX, NULL);
 	} else {
 		(void)!hk_put(hk__sma.inner.win, pe, offset, &end, sizeof(end), NULL);
 	}
 }
 
-_Noreturn void hk__sma_end_job(int status)
+static bool all_flushed(void)
 {
-	uint32_t end = END_JOB | (uint32_t)(status & 0xff);
+	for (uint32_t pe = 0; pe < hk__sma.n; pe++) {
+		char *near = hk__sma.inner.peer[pe];
+		struct hk__sma_inner *inner = (struct hk__sma_inner *)(void *)near;
 
-	if (hk__sma.inner.peer) {
-		for (uint32_t pe = 0; pe < hk__sma.n; pe++) {
-			if (pe != hk__sma.me)
-				tell(pe, end);
-		}
-		if (!hk__sma.near && hk_group_state(hk__sma.group) == HK_OK)
-			(void)!hk_quiet(hk_group_ctx(hk__sma.group));
+		if (near && pe != hk__sma.me && !__atomic_load_n(&inner->flushed, __ATOMIC_ACQUIRE))
+			return false;
 	}
-	leave(status & 0xff);
+	return true;
 }
 
-_Noreturn void hk__sma_die(const char *call, const char *format, ...)
+static void tell_all(uint32_t end)
+{
+	for (uint32_t pe = 0; pe < hk__sma.n; pe++) {
+		if (pe != hk__sma.me)
+			tell(pe, end);
+	}
+}
+
+void hk__sma_end_job(int status)
+{
+	flush();
+	if (hk__sma.inner.peer) {
+		__atomic_store_n(&hk__sma_inner()->flushed, 1, __ATOMIC_RELEASE);
+		tell_all(END_JOB | (uint32_t)(status & 0xff));
+		if (!hk__sma.near && hk_group_state(hk__sma.group) == HK_OK)
+			(void)!hk_quiet(hk_group_ctx(hk__sma.group));
+		for (int i = 0; i < 1000 && !all_flushed(); i++)
+			nap();
+		tell_all(END_JOB | END_GO | (uint32_t)(status & 0xff));
+	}
+	_exit(status & 0xff);
+}
+
+void hk__sma_die(const char *call, const char *format, ...)
 {
 	char line[HK_WHY_MAX + 256];
 	va_list args;
@@ -135,7 +180,7 @@ _Noreturn void hk__sma_die(const char *call, const char *format, ...)
 	hk__sma_end_job(1);
 }
 
-_Noreturn void hk__sma_fail(const char *call, struct hk_group *group, enum hk_status status)
+void hk__sma_fail(const char *call, struct hk_group *group, enum hk_status status)
 {
 	const char *why = group ? hk_group_why(group) : "";
 

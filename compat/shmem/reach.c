@@ -35,10 +35,10 @@ static _Noreturn void die_unknown(const void *addr, size_t len, const char *call
 		hk__sma_die(call, "%zu bytes from %p on go past the end of %s", len, addr,
 			    begins->what);
 	hk__sma_die(call,
-		    "%p is no symmetric address: neither in the heap (%p, %zu bytes) nor "
-		    "static data of the executable (%p, %zu bytes)",
-		    addr, (void *)hk__sma.heap.start, hk__sma.heap.bytes,
-		    (void *)hk__sma.statics.start, hk__sma.statics.bytes);
+		    "%p is no symmetric address: neither in the heap (%#zx, %zu bytes) nor "
+		    "static data of the executable (%#zx, %zu bytes)",
+		    addr, (size_t)hk__sma.heap.start, hk__sma.heap.bytes,
+		    (size_t)hk__sma.statics.start, hk__sma.statics.bytes);
 }
 
 void hk__sma_find_slow(struct hk__sma_at *at, shmem_ctx_t handle, const void *addr, size_t len,

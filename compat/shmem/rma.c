@@ -164,7 +164,7 @@ static void get_strided(shmem_ctx_t ctx, char *dest, const char *source, struct 
 	FN(void, NAME, PARAMS) \
 	{ \
 		static const char call[] = #NAME; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		CALL; \
 	} \
@@ -220,7 +220,7 @@ SHMEMX_SIZES_MEM(MOVE_S, )
 	FN(TYPE, shmem_##NAME##_g, (const TYPE *source, int pe)) \
 	{ \
 		static const char call[] = "shmem_" #NAME "_g"; \
-		const shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
+		shmem_ctx_t ctx = SHMEM_CTX_DEFAULT; \
 \
 		G_BODY(TYPE) \
 	} \

@@ -80,7 +80,7 @@ struct folder {
 
 static void fold_one(struct folder *folder, int pe, bool first, const char *call)
 {
-	struct hk__sma_at at;
+	struct hk__sma_at at = { 0 };
 	size_t step = FOLD_BYTES / folder->size;
 
 	hk__sma_find(&at, SHMEM_CTX_DEFAULT, folder->source, folder->count * folder->size, pe,

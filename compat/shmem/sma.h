@@ -42,8 +42,9 @@ struct hk__sma_space {
 
 /* What every PE has for the library itself. */
 struct hk__sma_inner {
-	uint32_t end;			/* of the job: HK__SMA_END_* */
-	uint32_t pad[31];
+	uint32_t end;			/* of the job: end.c */
+	uint32_t flushed;		/* the streams; it may go */
+	uint32_t pad[30];
 	long sync[HK__SMA_SYNC_SLOTS][HK__SMA_SYNC_WORDS];
 };
 
@@ -117,8 +118,8 @@ struct hk__sma_at {
 };
 
 /* Checks, translates, and ends the job where that is impossible. */
-void hk__sma_find_slow(struct hk__sma_at *at, shmem_ctx_t ctx, const void *addr, size_t len, int pe,
-		       const char *call);
+void hk__sma_find_slow(struct hk__sma_at *at, shmem_ctx_t handle, const void *addr, size_t len,
+		       int pe, const char *call);
 /* Which space has these bytes of this PE; NULL: none. */
 const struct hk__sma_space *hk__sma_space_of(const void *addr, size_t len);
 
@@ -139,7 +140,9 @@ static inline __attribute__((always_inline)) void hk__sma_find(struct hk__sma_at
 		    space->peer[pe]) {
 			at->near = space->peer[pe] + offset;
 			at->space = space;
+			at->offset = offset;
 			at->pe = (uint32_t)pe;
+			at->ctx = hk__sma.plain.ctx;
 			return;
 		}
 	}
@@ -166,10 +169,12 @@ void hk__sma_blocks_drop(void);
 
 /* ---- end.c: how a job ends ---- */
 
-_Noreturn void hk__sma_die(const char *call, const char *format, ...) HK_PRINTF(2, 3);
-_Noreturn void hk__sma_end_job(int status);
+__attribute__((noreturn)) void hk__sma_die(const char *call, const char *format, ...)
+	HK_PRINTF(2, 3);
+__attribute__((noreturn)) void hk__sma_end_job(int status);
 /* A call of Hocket's has failed: dies with its reason. */
-_Noreturn void hk__sma_fail(const char *call, struct hk_group *group, enum hk_status status);
+__attribute__((noreturn)) void hk__sma_fail(const char *call, struct hk_group *group,
+					    enum hk_status status);
 static inline void hk__sma_must(const char *call, enum hk_status status)
 {
 	if (__builtin_expect(status != HK_OK, 0))
@@ -186,8 +191,8 @@ void hk__sma_put(shmem_ctx_t ctx, void *dest, const void *source, size_t bytes, 
 		 const char *call);
 void hk__sma_get(shmem_ctx_t ctx, void *dest, const void *source, size_t bytes, int pe,
 		 const char *call);
-void hk__sma_quiet(shmem_ctx_t ctx, const char *call);
-void hk__sma_fence(shmem_ctx_t ctx, const char *call);
+void hk__sma_quiet(shmem_ctx_t handle, const char *call);
+void hk__sma_fence(shmem_ctx_t handle, const char *call);
 
 /* A word of this PE, compared: `value` and `width` as in struct hk_until. */
 struct hk__sma_word {
@@ -202,7 +207,7 @@ void hk__sma_wait(const struct hk__sma_word *word, const char *call);
 /* ---- atomics ---- */
 
 uint64_t hk__sma_amo_far(const struct hk__sma_at *at, enum hk_amo op, uint32_t width,
-			 uint64_t value, uint64_t compare, bool old, const char *call);
+			 uint64_t value, uint64_t compare, bool want, const char *call);
 
 #define HK__SMA_AMO_NEAR(BITS) \
 	static inline __attribute__((always_inline)) uint##BITS##_t hk__sma_amo_near##BITS( \

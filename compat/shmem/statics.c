@@ -53,7 +53,7 @@ bool hk__sma_statics_find(void **start_out, size_t *bytes_out)
 	struct found found = { 0 };
 
 	dl_iterate_phdr(visit, &found);
-	*start_out = (void *)found.start;
+	*start_out = (void *)found.start; /* NOLINT(performance-no-int-to-ptr): the loader's */
 	*bytes_out = found.end - found.start;
 	return found.end > found.start;
 }
