@@ -23,7 +23,11 @@ int main(void)
 							      SHMEM_TEAM_SHARED));
 		CHECK(peer);
 		memcpy(peer, shmem_ptr(in_statics, next), 4 * sizeof(int));
-		shmem_barrier_all();
+	}
+	shmem_barrier_all();
+	/* Where all share memory. */
+	if (shmem_team_n_pes(SHMEM_TEAM_SHARED) == n) {
+		CHECK(peer);
 		CHECK(in_heap[3] == (me + n - 1) % n * 4 + 3 && in_statics[3] == in_heap[3]);
 	}
 	shmem_barrier_all();
