@@ -211,21 +211,65 @@ static void suite_print(struct suite *suite, const char *name)
 	CHECK_EQ(wrong, 0);
 }
 
-static void mutate_coll(enum hk_coll coll)
+/* Plans of messages, or those that put and signal: each is half of the work. */
+static void mutate_half(enum hk_coll coll, bool puts)
 {
 	struct each_opts opts = {
 		.n_min = 2, .n_max = 9, .roots = EACH_ROOT_ALL, .batches = 4, .seed = 1
 	};
 	struct suite *suite = suite_create(1);
+	struct hk_algo_info algo = { .size = sizeof(algo) };
 
-	(void)each_plan(coll, &opts, mutate_plan, suite);
+	opts.messages = !puts;
+	if (!puts)
+		(void)each_plan(coll, &opts, mutate_plan, suite);
+	for (uint32_t i = 0; puts && hk_algo_get(i, &algo); i++) {
+		opts.algo = algo.name;
+		if (algo.coll == coll && algo.onesided)
+			(void)each_plan(coll, &opts, mutate_plan, suite);
+	}
 	suite_print(suite, hk_coll_name(coll));
 	suite_destroy(suite);
+}
+
+static void mutate_coll(enum hk_coll coll)
+{
+	mutate_half(coll, false);
 }
 
 TEST(allreduce)
 {
 	mutate_coll(HK_COLL_ALLREDUCE);
+}
+
+TEST(allreduce_puts)
+{
+	mutate_half(HK_COLL_ALLREDUCE, true);
+}
+
+TEST(allgather_puts)
+{
+	mutate_half(HK_COLL_ALLGATHER, true);
+}
+
+TEST(reducescatter_puts)
+{
+	mutate_half(HK_COLL_REDUCESCATTER, true);
+}
+
+TEST(alltoall_puts)
+{
+	mutate_half(HK_COLL_ALLTOALL, true);
+}
+
+TEST(broadcast_puts)
+{
+	mutate_half(HK_COLL_BROADCAST, true);
+}
+
+TEST(barrier_puts)
+{
+	mutate_half(HK_COLL_BARRIER, true);
 }
 
 TEST(allgather)
