@@ -30,7 +30,7 @@ static double now_us(void)
 struct op {
 	const char *name;
 	void (*call)(size_t bytes, uint64_t i);
-	int both;		/* PE 1 takes part */
+	int both; /* PE 1 takes part */
 	size_t least, most;
 };
 

@@ -50,8 +50,8 @@ bool hk__fast_ready(struct hk_group *group, const struct hk__call_args *args)
 	const struct hk__world *world = group->world;
 
 	/* Whether others are active is another thread's, where there is one. */
-	return !world->threaded && !world->helped && !world->active && !group->batching && !world->health.pending &&
-	       fast_like(args, fast_recent(group, args));
+	return !world->threaded && !world->helped && !world->active && !group->batching &&
+	       !world->health.pending && fast_like(args, fast_recent(group, args));
 }
 
 /*

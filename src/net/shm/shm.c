@@ -83,6 +83,12 @@ void hk__shm_bell_ring(struct shm_header *peer, int fd, uint32_t asleep)
 {
 	static const uint64_t one = 1;
 
+	/*
+	 * Once is enough: until it has run again, others would call the system for nothing.
+	 * Where it has, and sleeps anew, it wakes and looks.
+	 */
+	if (atomic_exchange_explicit(&peer->asleep, AWAKE, memory_order_relaxed) == AWAKE)
+		return;
 	if (asleep == ASLEEP_ON_DESCRIPTOR) {
 		/* A full eventfd is readable already. */
 		(void)!write(fd, &one, sizeof(one));
