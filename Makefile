@@ -184,7 +184,7 @@ test-kill: ## ranks killed, stopped, cut off at random times; RUNS=300 SEED=... 
 test-gpu: ## collectives on device memory; needs a GPU and nvcc
 	@scripts/setup build
 	@$(call configure,default)
-	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver
+	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver gpu_heap
 	@test/gpu/run build
 
 test-torch: all ## PyTorch's NCCL backend on Hocket, several ranks of a GPU; needs PyTorch with CUDA
@@ -254,6 +254,10 @@ bench-gpu-grouped: ## small grouped sends beside allreduces, eight ranks on one 
 	@$(MAKE) --no-print-directory all
 	@bench/gpu-grouped
 
+bench-gpu-one-sided: ## puts, signals and barriers in kernels, 2 and 8 ranks on one GPU, with and without MPS, beside NVSHMEM
+	@scripts/setup build
+	@bench/gpu-one-sided
+
 bench-gpu-host: ## two processes on one GPU through host memory, beside its copy engines
 	@scripts/setup build
 	@$(MAKE) --no-print-directory all
@@ -261,7 +265,7 @@ bench-gpu-host: ## two processes on one GPU through host memory, beside its copy
 
 gpu-report: all ## all of that, as a table with limits in docs/GPU.md; needs a GPU, nvcc and PyTorch
 	@$(call configure,default)
-	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver
+	@$(call build,default) --target gpu_gpu gpu_pair gpu_apart gpu_staged gpu_driver gpu_heap
 	@bench/gpu --build
 	@bench/gpu-host --build
 	@scripts/gpu-report --docs
@@ -326,6 +330,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-torch-cpu test-torch-asan test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: all test test-gpu test-torch test-torch-cpu test-torch-asan test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host bench-gpu-one-sided gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-gpu test-python-long test-python-numpy bench-python

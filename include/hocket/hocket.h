@@ -6,6 +6,8 @@
 #include <hocket/base.h>
 #include <hocket/check.h>
 #include <hocket/coll.h>
+#include <hocket/device.h>
+#include <hocket/device_ops.h>
 #include <hocket/env.h>
 #include <hocket/fabric.h>
 #include <hocket/group.h>

@@ -26,6 +26,24 @@ struct hk__cu_ipc {
 	unsigned char bytes[64];
 };
 
+/* Memory that is made, and mapped to addresses, in steps of their own. */
+typedef unsigned long long hk__cu_memory;
+struct hk__cu_location {
+	int type;			/* HK__CU_LOCATION_DEVICE */
+	int id;
+};
+struct hk__cu_memory_spec {
+	int type;			/* HK__CU_MEMORY_PINNED */
+	int handles;			/* HK__CU_HANDLE_FD, or 0 */
+	struct hk__cu_location where;
+	void *unused;
+	unsigned char flags[8];
+};
+struct hk__cu_access {
+	struct hk__cu_location who;
+	int may;			/* HK__CU_ACCESS_READ_WRITE */
+};
+
 enum {
 	HK__CU_SUCCESS = 0,
 	HK__CU_ERROR_OUT_OF_MEMORY = 2,
@@ -36,6 +54,13 @@ enum {
 	HK__CU_POINTER_DEVICE = 9,
 	HK__CU_MEMORY_DEVICE = 2,
 	HK__CU_DEVICE_SMS = 16,
+	HK__CU_DEVICE_MAPS = 102,	/* whether it has memory that is mapped */
+	HK__CU_DEVICE_FDS = 103,	/* and handles of it that are descriptors */
+	HK__CU_LOCATION_DEVICE = 1,
+	HK__CU_MEMORY_PINNED = 1,
+	HK__CU_HANDLE_FD = 1,
+	HK__CU_ACCESS_READ_WRITE = 3,
+	HK__CU_GRAIN_BEST = 1,
 	HK__CU_HOST_PORTABLE = 1,
 	HK__CU_HOST_DEVICEMAP = 2,
 	HK__CU_STREAM_NON_BLOCKING = 1,
@@ -77,6 +102,28 @@ enum {
 	X(ipc_open,       "cuIpcOpenMemHandle_v2",          (hk__cu_ptr *at, struct hk__cu_ipc handle, \
 							     unsigned flags)) \
 	X(ipc_close,      "cuIpcCloseMemHandle",            (hk__cu_ptr at)) \
+	X(grain,          "cuMemGetAllocationGranularity",  (size_t *bytes, \
+							     const struct hk__cu_memory_spec *spec, \
+							     int which)) \
+	X(memory,         "cuMemCreate",                    (hk__cu_memory *memory, size_t bytes, \
+							     const struct hk__cu_memory_spec *spec, \
+							     unsigned long long flags)) \
+	X(memory_free,    "cuMemRelease",                   (hk__cu_memory memory)) \
+	X(memory_share,   "cuMemExportToShareableHandle",   (void *handle, hk__cu_memory memory, \
+							     int type, unsigned long long flags)) \
+	X(memory_open,    "cuMemImportFromShareableHandle", (hk__cu_memory *memory, void *handle, \
+							     int type)) \
+	X(range,          "cuMemAddressReserve",            (hk__cu_ptr *at, size_t bytes, \
+							     size_t align, hk__cu_ptr wish, \
+							     unsigned long long flags)) \
+	X(range_free,     "cuMemAddressFree",               (hk__cu_ptr at, size_t bytes)) \
+	X(map,            "cuMemMap",                       (hk__cu_ptr at, size_t bytes, \
+							     size_t offset, hk__cu_memory memory, \
+							     unsigned long long flags)) \
+	X(unmap,          "cuMemUnmap",                     (hk__cu_ptr at, size_t bytes)) \
+	X(access,         "cuMemSetAccess",                 (hk__cu_ptr at, size_t bytes, \
+							     const struct hk__cu_access *accesses, \
+							     size_t count)) \
 	X(alloc_host,     "cuMemHostAlloc",                 (void **at, size_t bytes, unsigned flags)) \
 	X(free_host,      "cuMemFreeHost",                  (void *at)) \
 	X(host_register,  "cuMemHostRegister_v2",           (void *at, size_t bytes, unsigned flags)) \
@@ -88,6 +135,8 @@ enum {
 	X(to_device,      "cuMemcpyHtoDAsync_v2",           (hk__cu_ptr to, const void *from, \
 							     size_t bytes, hk__cu_stream stream)) \
 	X(to_host,        "cuMemcpyDtoHAsync_v2",           (void *to, hk__cu_ptr from, \
+							     size_t bytes, hk__cu_stream stream)) \
+	X(copy,           "cuMemcpyAsync",                  (hk__cu_ptr to, hk__cu_ptr from, \
 							     size_t bytes, hk__cu_stream stream)) \
 	X(stream,         "cuStreamCreate",                 (hk__cu_stream *stream, unsigned flags)) \
 	X(stream_ranked,  "cuStreamCreateWithPriority",     (hk__cu_stream *stream, unsigned flags, \
@@ -101,6 +150,10 @@ enum {
 							     uint32_t value, unsigned flags)) \
 	X(word_await,     "cuStreamWaitValue32_v2",         (hk__cu_stream stream, hk__cu_ptr at, \
 							     uint32_t value, unsigned flags)) \
+	X(long_write,     "cuStreamWriteValue64_v2",        (hk__cu_stream stream, hk__cu_ptr at, \
+							     uint64_t value, unsigned flags)) \
+	X(long_await,     "cuStreamWaitValue64_v2",         (hk__cu_stream stream, hk__cu_ptr at, \
+							     uint64_t value, unsigned flags)) \
 	X(host_call,      "cuLaunchHostFunc",               (hk__cu_stream stream, \
 							     void (*run)(void *ctx), void *ctx)) \
 	X(capturing,      "cuStreamIsCapturing",            (hk__cu_stream stream, int *status)) \

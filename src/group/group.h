@@ -370,6 +370,8 @@ struct hk_group {
 	struct hk__windows *windows;	/* window/window.h; NULL: it has none */
 	struct hk_group *next_asked;	/* of those whose windows are reached by messages */
 	_Atomic bool is_over;		/* it has failed: for who does not take the lock */
+	struct hk_device_heap *heaps;	/* heap.c's, in device memory; changed by who touches nets */
+	uint64_t heap_number;		/* of those that were made, or tried to */
 	bool batching;			/* calls are noted, not begun */
 	struct hk_request *batch, *batch_tail;
 };

@@ -69,6 +69,7 @@ void hk__group_fail(struct hk_group *group, enum hk_status status, const char *t
 		if (group->chans.trace)
 			hk__trace_fail(group, status);
 		hk__group_device_abort(group);
+		hk__group_heaps_stop(group);
 	}
 	queue_fail(&group->head, &group->tail, status);
 	queue_fail(&group->transfers, &group->transfers_tail, status);

@@ -148,3 +148,9 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 	pair_start(lists);
 }
+
+/* A signal of a stream (group/device/heap_stream.c): after what the stream wrote before. */
+extern "C" __global__ void hk_word_add(uint64_t *at, uint64_t value)
+{
+	asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}

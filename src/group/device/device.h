@@ -76,6 +76,8 @@ enum hk_status hk__group_device_describe(const struct hk_group *group,
 
 /* All have come so far: the rank has no use for theirs; true: wait for all once more. */
 bool hk__group_device_unlink(struct hk_group *group);
+/* heap.c: the group has failed, and nobody waits in its heaps. Where nets may be touched. */
+void hk__group_heaps_stop(struct hk_group *group);
 /* The group has failed, or ends. */
 void hk__group_device_abort(struct hk_group *group);
 void hk__group_device_free(struct hk_group *group);

@@ -6,6 +6,7 @@
  *	init.c    errors, devices, contexts
  *	memory.c  what is device memory, and what is pinned
  *	ipc.c     device memory of other processes
+ *	map.c     device memory that is mapped into ranges of addresses
  *	copy.c    copies, and words that streams write and wait for
  *	stream.c  streams: a thread each, which performs one piece of work after
  *	          the other
@@ -23,6 +24,7 @@
  *	HK_STANDIN_SMS=N        multiprocessors of each (16)
  *	HK_STANDIN_PEER=0       devices that do not reach each other's memory
  *	HK_STANDIN_IPC=0        no device memory of other processes
+ *	HK_STANDIN_MAP=0        no memory that is mapped
  *	HK_STANDIN_MEMORY=N     MiB of a device (4096)
  *	CUDA_VISIBLE_DEVICES    as everywhere, by numbers
  */
@@ -111,6 +113,7 @@ extern _Thread_local bool driver_in_callback;
 enum range_kind {
 	RANGE_DEVICE,
 	RANGE_IMPORTED,		/* another process's */
+	RANGE_MAPPED,		/* map.c's */
 	RANGE_HOST,
 	RANGE_REGISTERED
 };
@@ -136,12 +139,16 @@ struct range *range_each(bool (*visit)(const struct range *range, const void *ct
 			 const void *ctx);
 static inline bool range_on_device(const struct range *range)
 {
-	return range && (range->kind == RANGE_DEVICE || range->kind == RANGE_IMPORTED);
+	return range && (range->kind == RANGE_DEVICE || range->kind == RANGE_IMPORTED ||
+			 range->kind == RANGE_MAPPED);
 }
 /* Maps bytes of a file between pages that nobody may touch; NULL: cannot. */
 char *range_map(int file, uint64_t offset, size_t size);
 void range_unmap(char *base, size_t size);
 int memory_file(void);		/* this process's; -1: none */
+/* Counts bytes of a device that are taken; false: there are not so many. */
+bool memory_take(int device, size_t bytes);
+void memory_give(int device, size_t bytes);
 
 /* ---- stream.c: under the lock but for work's own functions ---- */
 

@@ -229,6 +229,8 @@ CU(cuDeviceGetAttribute, (int *value, int attribute, int device))
 		if (values[i][0] == attribute)
 			*value = values[i][1];
 	}
+	if (attribute == 102 || attribute == 103) /* memory that is mapped, and its descriptors */
+		*value = (int)driver_option("HK_STANDIN_MAP", 1, 1);
 	return CUDA_SUCCESS;
 }
 

@@ -18,7 +18,8 @@
 #define NAME_MAX_BYTES 64
 
 static const struct kernel_family *const families[] = { &kernels_flat, &kernels_pair_few,
-							&kernels_pair_many };
+							&kernels_pair_many, &kernels_word,
+							&kernels_heap };
 
 struct function {
 	char name[NAME_MAX_BYTES];

@@ -29,5 +29,7 @@ struct kernel_family {
 extern const struct kernel_family kernels_flat;
 /* pair.c: sends and receives. */
 extern const struct kernel_family kernels_pair_few, kernels_pair_many;
+/* word.c: words of signals; and the kernel of the tests of heaps (gpu/heap_ops.h). */
+extern const struct kernel_family kernels_word, kernels_heap;
 
 #endif

@@ -146,24 +146,39 @@ int memory_file(void)
 	return file;
 }
 
+bool memory_take(int device, size_t bytes)
+{
+	uint64_t most = (uint64_t)driver_option("HK_STANDIN_MEMORY", 4096, 1 << 20) << 20;
+
+	if (bytes > most || used[device] > most - bytes)
+		return false;
+	used[device] += bytes;
+	return true;
+}
+
+void memory_give(int device, size_t bytes)
+{
+	used[device] -= bytes;
+}
+
 static int device_alloc(const struct context *context, size_t bytes, struct range **range_out)
 {
 	static uint64_t end; /* of the file */
-	uint64_t most = (uint64_t)driver_option("HK_STANDIN_MEMORY", 4096, 1 << 20) << 20;
 	size_t pages = whole_pages(bytes);
 	int file = memory_file();
 	struct range range = {
 		.size = bytes, .kind = RANGE_DEVICE, .device = context->device, .offset = end
 	};
 
-	if (file < 0 || pages > most || used[context->device] > most - pages ||
-	    ftruncate(file, (off_t)(end + pages)) != 0)
+	if (file < 0 || !memory_take(context->device, pages))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	range.base = range_map(file, end, bytes);
-	if (!range.base)
+	range.base =
+		ftruncate(file, (off_t)(end + pages)) == 0 ? range_map(file, end, bytes) : NULL;
+	if (!range.base) {
+		memory_give(context->device, pages);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	end += pages;
-	used[context->device] += pages;
 	memset(range.base, FRESH, bytes < FRESH_MAX ? bytes : FRESH_MAX);
 	*range_out = range_add(&range);
 	return CUDA_SUCCESS;
@@ -208,7 +223,7 @@ CU(cuMemFree_v2, (cu_ptr at))
 	if (!error) {
 		context_wait(context_of(range->device));
 		range_unmap(range->base, range->size);
-		used[range->device] -= whole_pages(range->size);
+		memory_give(range->device, whole_pages(range->size));
 		/* What others have mapped of it is gone too; nothing to do where it cannot be. */
 		(void)fallocate(memory_file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				(off_t)range->offset, (off_t)whole_pages(range->size));
