@@ -48,16 +48,40 @@ enum hk_status hk__space_get(struct hk__space *space, size_t bytes, size_t align
 	return HK_OK;
 }
 
+/* Its index; the count of all: no block begins there. */
+static size_t block_find(const struct hk__space *space, size_t at)
+{
+	const struct hk__space_block *blocks = space->blocks.items;
+	size_t low = 0, high = space->blocks.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (blocks[middle].at < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < space->blocks.count && blocks[low].at == at ? low : space->blocks.count;
+}
+
 bool hk__space_put(struct hk__space *space, size_t at)
 {
 	struct hk__space_block *blocks = space->blocks.items;
+	size_t i = block_find(space, at);
 
-	for (size_t i = 0; i < space->blocks.count; i++) {
-		if (blocks[i].at != at)
-			continue;
-		space->blocks.count--;
-		memmove(&blocks[i], &blocks[i + 1], (space->blocks.count - i) * sizeof(blocks[0]));
-		return true;
-	}
-	return false;
+	if (i == space->blocks.count)
+		return false;
+	space->blocks.count--;
+	memmove(&blocks[i], &blocks[i + 1], (space->blocks.count - i) * sizeof(blocks[0]));
+	return true;
+}
+
+size_t hk__space_block(const struct hk__space *space, size_t at)
+{
+	size_t i = block_find(space, at);
+
+	return i == space->blocks.count
+		       ? 0
+		       : ((const struct hk__space_block *)space->blocks.items)[i].bytes;
 }

@@ -24,5 +24,6 @@ void hk__space_fini(struct hk__space *space);
 /* align: a power of two. HK_EINVAL (0 bytes), HK_ELIMIT (no such piece is left), HK_ENOMEM. */
 enum hk_status hk__space_get(struct hk__space *space, size_t bytes, size_t align, size_t *at_out);
 bool hk__space_put(struct hk__space *space, size_t at);	/* false: no block begins there */
+size_t hk__space_block(const struct hk__space *space, size_t at); /* its bytes; 0: none there */
 
 #endif
