@@ -377,6 +377,11 @@ static int threads_run(uint32_t n)
 	std::string name = std::to_string(n) + " threads";
 	struct hk_why why;
 
+	/*
+	 * Streams that share a hardware queue wait for each other: more queues than streams. Not
+	 * for processes: under MPS all clients take theirs from one pool, which 8 with 32 empty.
+	 */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaFree(0));
 	opts.timeout_ns = 60000000000ull;
@@ -418,8 +423,6 @@ static int process_run(const char *name, bool turns)
 
 int main(int argc, char **argv)
 {
-	/* Streams that share a hardware queue wait for each other: more queues than streams. */
-	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	if (argc == 3 && strcmp(argv[1], "threads") == 0)
 		return threads_run((uint32_t)atoi(argv[2]));
@@ -427,6 +430,8 @@ int main(int argc, char **argv)
 		return process_run(argv[2], false);
 	if (argc == 3 && strcmp(argv[1], "turns") == 0)
 		return process_run(argv[2], true);
-	fprintf(stderr, "usage: gpu-one-sided threads N | process TITLE | turns TITLE\n");
+	if (argc == 2 && strcmp(argv[1], "look") == 0)
+		return cudaSetDevice(0) != cudaSuccess || cudaFree(0) != cudaSuccess;
+	fprintf(stderr, "usage: gpu-one-sided threads N | process TITLE | turns TITLE | look\n");
 	return 2;
 }
