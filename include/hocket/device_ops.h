@@ -212,8 +212,14 @@ HK_DEV void hk__dev_copy(char *to, const char *from, size_t bytes, uint32_t id, 
 {
 	size_t apart = (size_t)to ^ (size_t)from;
 	size_t width = apart % 16 == 0 ? 16 : apart % 8 == 0 ? 8 : apart % 4 == 0 ? 4 : 1;
-	size_t head = (width - (size_t)to % width) % width, at;
+	size_t head = -(size_t)to & (width - 1), at;
 
+	/* A word for each thread at most: the least latency. */
+	if (((size_t)to | (size_t)from | bytes) % 8 == 0 && bytes <= 8 * (size_t)of) {
+		if (id < bytes / 8)
+			((uint2 *)(void *)to)[id] = ((const uint2 *)(const void *)from)[id];
+		return;
+	}
 	head = head < bytes ? head : bytes;
 	for (at = id; at < head; at += of)
 		to[at] = from[at];
@@ -524,12 +530,12 @@ HK_DEV bool hk__dev_barrier(const struct hk_device_view *view, uint32_t lane, ui
 			    uint32_t id, uint32_t of)
 {
 	for (uint32_t i = 1 + id; i < view->n; i += of) {
-		uint32_t to = (view->rank + i) % view->n;
+		uint32_t to = view->rank + i < view->n ? view->rank + i : view->rank + i - view->n;
 
 		hk__dev_release(hk__dev_slot(view, to, lane, view->rank), round, view->near);
 	}
 	for (uint32_t i = 1 + id; i < view->n; i += of) {
-		uint32_t from = (view->rank + view->n - i) % view->n;
+		uint32_t from = view->rank < i ? view->rank + view->n - i : view->rank - i;
 		const uint64_t *slot = hk__dev_slot(view, view->rank, lane, from);
 
 		for (uint32_t looks = 1; hk__dev_acquire(slot, view->near) < round; looks++) {
