@@ -42,6 +42,7 @@ TEST(installed)
 	CHECK_EQ(sizeof(struct hk_fabric_constant), 40);
 	CHECK_EQ(sizeof(struct hk_fabric_name), 40);
 	CHECK_EQ(sizeof(struct hk_env_info), 168);
+	CHECK_EQ(sizeof(struct hk_device_view), 72);
 }
 
 /* So that each may grow at its end. */
@@ -60,6 +61,7 @@ TEST(results_begin_with_their_size)
 	CHECK_EQ(offsetof(struct hk_sim_fit_result, size), 0);
 	CHECK_EQ(offsetof(struct hk_sim_nccl_result, size), 0);
 	CHECK_EQ(offsetof(struct hk_choice, size), 0);
+	CHECK_EQ(offsetof(struct hk_device_view, size), 0);
 }
 
 /* A program built with an older header gets what it knows; with a newer one, zeroes. */
@@ -92,6 +94,7 @@ TEST(installed_options)
 	CHECK_EQ(sizeof(struct hk_grow_opts), 40);
 	CHECK_EQ(sizeof(struct hk_win_opts), 24);
 	CHECK_EQ(sizeof(struct hk_until), 56);
+	CHECK_EQ(sizeof(struct hk_device_heap_opts), 32);
 	CHECK_EQ(offsetof(struct hk_plan_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_check_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_print_opts, size), 0);
@@ -99,6 +102,7 @@ TEST(installed_options)
 	CHECK_EQ(offsetof(struct hk_grow_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_win_opts, size), 0);
 	CHECK_EQ(offsetof(struct hk_until, size), 0);
+	CHECK_EQ(offsetof(struct hk_device_heap_opts, size), 0);
 }
 
 /* The initialisers say the size and nothing else. */
@@ -109,6 +113,7 @@ TEST(initialisers)
 	struct hk_print_opts print = HK_PRINT_OPTS_INIT;
 	struct hk_grow_opts grow = HK_GROW_OPTS_INIT;
 	struct hk_win_opts win = HK_WIN_OPTS_INIT;
+	struct hk_device_heap_opts heap = HK_DEVICE_HEAP_OPTS_INIT;
 
 	CHECK_EQ(plan.size, sizeof(plan));
 	CHECK_EQ(check.size, sizeof(check));
@@ -120,4 +125,6 @@ TEST(initialisers)
 	CHECK(!print.one_rank && !print.rank);
 	CHECK_EQ(win.size, sizeof(win));
 	CHECK(!win.remap && !win.timeout_ns);
+	CHECK_EQ(heap.size, sizeof(heap));
+	CHECK(!heap.stream && !heap.timeout_ns && !heap.ipc);
 }
