@@ -115,6 +115,13 @@ bench-peers: ## beside Open MPI, MPICH, Gloo and the machine's limits, into docs
 	@$(MAKE) --no-print-directory -C bench
 	@bench/compare --docs
 
+bench-shmem: ## one-sided operations beside Open MPI's OpenSHMEM, into docs/SHMEM.md; 5 minutes
+	@scripts/setup build peers
+	@$(call configure,default)
+	@$(call build,default) --target hocket_cli hocket_sma
+	@$(MAKE) --no-print-directory -C bench shmem
+	@bench/shmem-compare --docs
+
 validate: ## predictions of NCCL's times beside published ones; DIR=folder of CSV files
 	@scripts/setup build validate
 	@$(call configure,default)
@@ -330,6 +337,6 @@ clean: ## removes every build folder
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all test test-gpu test-torch test-torch-cpu test-torch-asan test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host bench-gpu-one-sided gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
+.PHONY: bench-shmem all test test-gpu test-torch test-torch-cpu test-torch-asan test-torch-suite test-jax test-ray test-mpi4py test-megatron test-deepspeed test-kserve test-elastic bench-gpu bench-gpu-grouped bench-gpu-host bench-gpu-one-sided gpu-report demo demo-elastic install check-clang clang-quick asan asan-quick tsan fuzz analyze analyze-quick format format-check \
 	mutants bench-peers check-fresh clean help validate validate-here test-matrix test-kill test-inject test-tags \
 	test-launchers test-sim test-simgrid startup soak soak-real wheel check-wheel test-python-gpu test-python-long test-python-numpy bench-python
