@@ -239,7 +239,7 @@ uint32_t hk__fold_class(const struct sim_fold *fold, uint32_t rank);
 uint32_t hk__sim_slices(const struct sim *sim, const struct hk_plan *plan, double chunk,
 			const uint32_t *devices);
 
-/* put.c: what lands, and whether a lane's wait has what it waits for. */
+/* chan.c: what lands, and whether a lane's wait has what it waits for. */
 double hk__sim_put_lands(struct sim_chan *chan, double ns);
 bool hk__sim_put_landed(struct sim *sim, const struct flow *flow);
 bool hk__sim_signalled(const struct sim *sim, const struct sim_lane *lane);

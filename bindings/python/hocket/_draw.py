@@ -3,7 +3,7 @@
 
 A message is in round r if r messages had to arrive, one after the other, before it could be
 sent. What is drawn follows from the steps alone: the lanes are run with channels that hold
-any number of messages.
+any number of messages. Puts and signals are messages, too; a wait is for the earliest.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ MESSAGES_MAX = 4096
 
 _SENDS = {_c.OP[name] for name in ("SEND", "RECV_SEND", "RECV_REDUCE_SEND")}
 _TAKES = {_c.OP[name] for name in ("RECV", "RECV_REDUCE", "RECV_SEND", "RECV_REDUCE_SEND")}
+_PUTS = {_c.OP["PUT"], _c.OP["SIGNAL"]}
 _ADDS = {_c.OP[name] for name in ("RECV_REDUCE", "RECV_REDUCE_SEND")}
 
 
@@ -59,6 +60,7 @@ class _Run:
         self.lanes = {(rank, lane): _Lane(plan, rank, lane)
                       for rank in range(plan.ranks) for lane in range(plan.lanes(rank))}
         self.channels: Dict[_Channel, Deque[Tuple[int, int]]] = {}
+        self.signals: Dict[Tuple[int, int], List[int]] = {}  # by rank and number: when sent
         self.messages: List[Message] = []
 
     def slots(self, rank: int, step: _c.Step) -> Tuple[int, ...]:
@@ -80,6 +82,11 @@ class _Run:
             if not self.channels.get(channel):
                 return None
             start = max(start, self.channels[channel][0][0] + 1)
+        if step.op == _c.OP["WAIT"]:
+            sent = sorted(self.signals.get((lane.rank, step.from_.lane), ()))
+            if len(sent) < step.count:
+                return None
+            start = max(start, sent[step.count - 1] + 1 if step.count else 0)
         return start
 
     def act(self, lane: _Lane, step: _c.Step, start: int) -> None:
@@ -93,6 +100,11 @@ class _Run:
             self.channels.setdefault(channel, deque()).append((start, len(self.messages)))
             self.messages.append(Message(start, lane.rank, step.to.rank,
                                          self.slots(lane.rank, step), False))
+        if step.op in _PUTS:
+            self.messages.append(Message(start, lane.rank, step.to.rank,
+                                         self.slots(lane.rank, step), False))
+        if step.op == _c.OP["SIGNAL"]:
+            self.signals.setdefault((step.to.rank, step.to.lane), []).append(start)
         lane.done.append(start)
         lane.at += 1
 
