@@ -107,7 +107,7 @@ struct hk__world {
 	 * something came (thread.c).
 	 */
 	bool helped;
-	bool asks_near;			/* ranks of this host reach some window by messages */
+	_Atomic bool asks_near;		/* ranks of this host reach some window by messages */
 	_Atomic bool helping;		/* false: the helper is to end */
 	pthread_t helper;
 	_Atomic uint32_t turns;		/* counts up whenever a caller moves nets on */
