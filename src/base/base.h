@@ -96,6 +96,12 @@ void *hk__mem_zalloc(const struct hk_alloc *alloc, size_t count, size_t size);
 /* Frees what was allocated with the same count and size; accepts NULL. */
 void hk__mem_free(const struct hk_alloc *alloc, void *ptr, size_t count, size_t size);
 
+/* An address that came as a number: from a peer, where it was checked, or from a driver. */
+static inline void *hk__mem_at(uint64_t at)
+{
+	return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr) */
+}
+
 /* ---- the growable array ---- */
 
 struct hk__array {

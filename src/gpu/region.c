@@ -148,7 +148,7 @@ static enum hk_status part_map(struct hk__region *region, uint32_t rank,
 	enum hk_status status = HK_OK;
 
 	if (!part->here)
-		status = hk__cuda_check(cu->memory_open(&memory, (void *)(intptr_t)part->fd,
+		status = hk__cuda_check(cu->memory_open(&memory, hk__mem_at((uint64_t)part->fd),
 							HK__CU_HANDLE_FD),
 					"cuMemImportFromShareableHandle", why);
 	if (status != HK_OK)

@@ -155,11 +155,11 @@ static void heap_view(struct hk_device_heap *heap)
 		.size = sizeof(heap->view),
 		.rank = heap->group->rank,
 		.n = heap->group->n,
-		.base = (char *)(uintptr_t)region->base,
+		.base = hk__mem_at(region->base),
 		.stride = region->stride,
-		.bases = (char *const *)(uintptr_t)region->table,
-		.own = (char *)(uintptr_t)region->at[heap->group->rank],
-		.stop = (const uint32_t *)(uintptr_t)heap->stop_at,
+		.bases = hk__mem_at(region->table),
+		.own = hk__mem_at(region->at[heap->group->rank]),
+		.stop = hk__mem_at(heap->stop_at),
 		.near = heap->near,
 	};
 }
@@ -333,7 +333,7 @@ void *hk_device_heap_ptr(const struct hk_device_heap *heap, uint32_t rank, size_
 {
 	if (rank >= heap->group->n || offset >= heap->bytes)
 		return NULL;
-	return (char *)(uintptr_t)heap->region->at[rank] + offset;
+	return (char *)hk__mem_at(heap->region->at[rank]) + offset;
 }
 
 size_t hk_device_heap_bytes(const struct hk_device_heap *heap)

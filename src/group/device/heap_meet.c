@@ -343,7 +343,7 @@ static enum hk_status link_make(struct meeting *meeting)
 	enum hk_status status = HK_OK;
 	bool passes = meeting->kind == HK__REGION_RANGE && meeting->apart;
 
-	for (uint32_t r = 0; r < meeting->group->n; r++)
+	for (uint32_t r = 0; r < HK__REGION_RANKS; r++)
 		fds[r] = -1;
 	if (passes)
 		status = descriptors_pass(meeting, fds);

@@ -281,7 +281,7 @@ static enum hk_status until_late(const struct until *until, const struct hk_unti
 enum hk_status hk_wait_until(struct hk_group *group, const struct hk_until *given,
 			     uint64_t *seen_out)
 {
-	struct until until;
+	struct until until = { .group = group };
 	enum hk_status status = until_read(group, given, &until);
 
 	if (status != HK_OK)
@@ -356,7 +356,7 @@ static void test_progress(struct hk_group *group)
 
 bool hk_test_until(struct hk_group *group, const struct hk_until *given, uint64_t *seen_out)
 {
-	struct until until;
+	struct until until = { .group = group };
 
 	if (until_read(group, given, &until) != HK_OK)
 		return false;

@@ -337,7 +337,7 @@ static enum hk_status win_reach(struct win_job *job, uint32_t rank)
 		if (!segment)
 			return HK_EIO;
 		remote->ops = &hk__remote_memory;
-		remote->at = world->commons ? (char *)(uintptr_t)card->at : segment + card->at;
+		remote->at = world->commons ? hk__mem_at(card->at) : segment + card->at;
 		/* What a peer says of its segment is checked as all that peers say. */
 		if (!world->commons && (card->at > world->segment_bytes ||
 					card->bytes > world->segment_bytes - card->at))

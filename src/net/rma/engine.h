@@ -125,12 +125,12 @@ enum hk_status hk__rma_post(struct rma_box *box, bool *sent_out);
 /* A message of its own, behind what is staged; NULL: there is no slot. Then: posted. */
 enum hk_status hk__rma_reserve(struct rma_box *box, uint32_t len, void **record_out);
 
-/* apply.c: requests of a peer. message.c: its replies. */
-enum hk_status hk__rma_serve(struct hk__rma *rma, uint32_t peer, bool *moved, struct hk_why *why);
-enum hk_status hk__rma_hear(struct hk__rma *rma, uint32_t peer, bool *moved, struct hk_why *why);
+/* apply.c: requests of the peer `at`. message.c: its replies. */
+enum hk_status hk__rma_serve(struct hk__rma *rma, uint32_t at, bool *moved, struct hk_why *why);
+enum hk_status hk__rma_hear(struct hk__rma *rma, uint32_t at, bool *moved, struct hk_why *why);
 
 /* For fuzzers and tests: the records of one message. *used_out: bytes that are done with. */
-enum hk_status hk__rma_apply(struct hk__rma *rma, uint32_t peer, const void *data, uint32_t len,
+enum hk_status hk__rma_apply(struct hk__rma *rma, uint32_t at, const void *data, uint32_t len,
 			     uint32_t *used_out, struct hk_why *why);
 enum hk_status hk__rma_take(struct hk__rma *rma, uint32_t peer, const void *data, uint32_t len,
 			    struct hk_why *why);

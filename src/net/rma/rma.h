@@ -146,8 +146,8 @@ extern const struct hk_remote_ops hk__remote_messages;
 
 enum hk_status hk__rma_create(const struct hk__rma_spec *spec, struct hk__rma **rma_out);
 void hk__rma_destroy(struct hk__rma *rma);	/* accepts NULL */
-/* From now on requests of that peer are served, and may be sent to it. */
-enum hk_status hk__rma_meet(struct hk__rma *rma, uint32_t peer);
+/* From now on requests of the peer `at` are served, and may be sent to it. */
+enum hk_status hk__rma_meet(struct hk__rma *rma, uint32_t at);
 
 /* Memory that peers may reach from now on. HK_ENOMEM, HK_EIO (no random numbers). */
 enum hk_status hk__rma_region_add(struct hk__rma *rma, void *at, uint64_t bytes, uint32_t *id_out,
