@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 	}
 	there = shmem_malloc(BYTES_MAX);
 	word = shmem_calloc(2, sizeof(uint64_t));
-	here = malloc(BYTES_MAX);
+	here = aligned_alloc(4096, BYTES_MAX); /* where it is decides how fast a copy is */
 	if (!there || !word || !here)
 		shmem_global_exit(1);
 	done = (long *)(word + 1);
