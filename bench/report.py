@@ -136,6 +136,9 @@ def before(result, end, stat):
             us[cell["coll"], cell["size"], cell["who"]] += cell["us"]
         ratios = {(coll, size, who): stat(times) / stat(us[coll, size, who + end])
                   for (coll, size, who), times in us.items() if (coll, size, who + end) in us}
+        if not ratios:
+            text += "%s: nothing was measured on both; see the lines above\n\n" % scenario["name"]
+            continue
         who = list(dict.fromkeys(w for _, _, w in ratios))
         sizes = sorted({size for _, size, _ in ratios})
         rows = [[coll, name] + ["-" if (coll, size, name) not in ratios
