@@ -201,42 +201,6 @@ static inline void win_knock(const struct hk_win *win, uint32_t rank)
 		hk__shm_knock(&doors[rank]);
 }
 
-/* A word is stored whole, as who polls it expects. */
-static inline void bytes_store(char *to, const void *from, size_t len)
-{
-	if (len == 8 && (uintptr_t)to % 8 == 0) {
-		uint64_t word;
-
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-	} else if (len == 4 && (uintptr_t)to % 4 == 0) {
-		uint32_t word;
-
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint32_t *)(void *)to, word, __ATOMIC_RELEASE);
-	} else if (len) {
-		memcpy(to, from, len);
-	}
-}
-
-/* Likewise. */
-static inline void bytes_load(void *to, const char *from, size_t len)
-{
-	if (len == 8 && (uintptr_t)from % 8 == 0) {
-		uint64_t word =
-			__atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
-
-		memcpy(to, &word, sizeof(word));
-	} else if (len == 4 && (uintptr_t)from % 4 == 0) {
-		uint32_t word =
-			__atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
-
-		memcpy(to, &word, sizeof(word));
-	} else if (len) {
-		memcpy(to, from, len);
-	}
-}
-
 /* ---- data ---- */
 
 static enum hk_status put(struct hk_win *win, uint32_t rank, size_t offset, const void *src,
@@ -247,7 +211,7 @@ static enum hk_status put(struct hk_win *win, uint32_t rank, size_t offset, cons
 	if (__builtin_expect(status != HK_OK, 0))
 		return status;
 	if (win->remotes[rank].at) {
-		bytes_store(win->remotes[rank].at + offset, src, len);
+		hk__bytes_store(win->remotes[rank].at + offset, src, len);
 		win_knock(win, rank);
 		return HK_OK;
 	}
@@ -278,7 +242,7 @@ static enum hk_status get(struct hk_win *win, uint32_t rank, size_t offset, void
 	if (__builtin_expect(status != HK_OK, 0))
 		return status;
 	if (win->remotes[rank].at) {
-		bytes_load(dst, win->remotes[rank].at + offset, len);
+		hk__bytes_load(dst, win->remotes[rank].at + offset, len);
 		return HK_OK;
 	}
 	struct hk_rma_op op = { .what = HK_RMA_GET,

@@ -87,12 +87,11 @@ static enum hk_status serve_get(struct hk__rma *rma, uint32_t at, const struct r
 		if (status != HK_OK || !record)
 			return status;
 		memcpy(record, &reply, sizeof(reply));
-		memcpy(record + sizeof(reply), region->at + request->offset + peer->answered,
-		       reply.len);
+		hk__bytes_load(record + sizeof(reply),
+			       region->at + request->offset + peer->answered, reply.len);
 		memset(record + sizeof(reply) + reply.len, 0, rma_round(reply.len) - reply.len);
 		hk__chan_post(peer->replies.chan, bytes, 0);
 		peer->answered += reply.len;
-		rma->counts.bytes_served += reply.len;
 	}
 	peer->answered = 0;
 	*done = true;
@@ -144,17 +143,7 @@ static enum hk_status request_apply(struct hk__rma *rma, uint32_t at,
 		return serve_get(rma, at, request, region, done);
 	if (request->what == HK_RMA_AMO)
 		return serve_amo(rma, at, request, region, done);
-	char *to = region->at + request->offset;
-	/* A word that is polled is never seen in halves. */
-	if (request->len == 8 && (uintptr_t)to % 8 == 0) {
-		uint64_t word;
-
-		memcpy(&word, data, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-	} else {
-		memcpy(to, data, request->len);
-	}
-	rma->counts.bytes_served += request->len;
+	hk__bytes_store(region->at + request->offset, data, request->len);
 	return HK_OK;
 }
 
@@ -181,7 +170,6 @@ enum hk_status hk__rma_apply(struct hk__rma *rma, uint32_t at, const void *data,
 		if (status != HK_OK || !done)
 			return status;
 		rma->peers[at].applied++;
-		rma->counts.served++;
 		next += sizeof(request) + more;
 		*used_out += (uint32_t)(sizeof(request) + more);
 	}

@@ -101,7 +101,6 @@ struct hk__rma {
 	struct hk__array regions;	/* struct rma_region, by id */
 	struct hk__array fetches;	/* struct rma_fetch */
 	struct hk__array unused;	/* uint32_t: free places of fetches */
-	struct hk__rma_counts counts;
 };
 
 /* By peer: its requests up to that number are of the queue, or of others before it. */

@@ -6,8 +6,6 @@
  */
 #include "net/rma/rma.h"
 
-#include <string.h>
-
 /* ---- words ---- */
 
 #define WORD_UPDATE(type) \
@@ -100,9 +98,9 @@ static enum hk_status memory_start(struct hk_remote *remote, struct hk_queue *qu
 
 	(void)queue;
 	if (op->what == HK_RMA_PUT) {
-		memcpy(at, op->src, op->len);
+		hk__bytes_store(at, op->src, op->len);
 	} else if (op->what == HK_RMA_GET) {
-		memcpy(op->dst, at, op->len);
+		hk__bytes_load(op->dst, at, op->len);
 	} else {
 		uint64_t old = hk__word_update(at, op);
 
@@ -114,18 +112,10 @@ static enum hk_status memory_start(struct hk_remote *remote, struct hk_queue *qu
 	return HK_OK;
 }
 
-static bool memory_landed(const struct hk_remote *remote, const struct hk_queue *queue)
-{
-	(void)remote;
-	(void)queue;
-	return true;
-}
-
 const struct hk_remote_ops hk__remote_memory = {
 	.size = sizeof(struct hk_remote_ops),
 	.name = "memory",
 	.reach = HK_REACH_MEMORY,
 	.widths = 4 + 8,
 	.start = memory_start,
-	.landed = memory_landed,
 };

@@ -151,11 +151,6 @@ void hk__rma_region_remove(struct hk__rma *rma, uint32_t id)
 	*region = (struct rma_region){ .at = NULL };
 }
 
-void hk__rma_count(const struct hk__rma *rma, struct hk__rma_counts *counts_out)
-{
-	*counts_out = rma->counts;
-}
-
 /* ---- messages ---- */
 
 enum hk_status hk__rma_post(struct rma_box *box, bool *sent_out)
@@ -286,13 +281,9 @@ static void request_fill(struct rma_request *request, const struct hk_remote *re
 					 .compare = op->compare };
 }
 
-static void request_sent(struct hk__rma *rma, struct hk_queue *queue, uint32_t at, uint64_t bytes)
+static void request_sent(struct hk__rma *rma, struct hk_queue *queue, uint32_t at)
 {
-	struct rma_peer *peer = &rma->peers[at];
-
-	queue->last[at] = ++peer->sent;
-	rma->counts.sent++;
-	rma->counts.bytes_sent += bytes;
+	queue->last[at] = ++rma->peers[at].sent;
 }
 
 /* The next part of a put. */
@@ -323,7 +314,7 @@ static enum hk_status put_part(struct hk_remote *remote, struct hk_queue *queue,
 	if (!staged)
 		hk__chan_post(box->chan, bytes, 0);
 	op->at += part;
-	request_sent(rma, queue, remote->peer, part);
+	request_sent(rma, queue, remote->peer);
 	return HK_OK;
 }
 
@@ -376,7 +367,7 @@ static enum hk_status small_start(struct hk_remote *remote, struct hk_queue *que
 			fetch_tag(index,
 				  ((struct rma_fetch *)hk__array_at(&rma->fetches, index))->turn);
 	memcpy(record, &request, sizeof(request));
-	request_sent(rma, queue, remote->peer, 0);
+	request_sent(rma, queue, remote->peer);
 	/* Where there is no slot it goes with the next poll. */
 	return op->later ? HK_OK : hk__rma_post(box, &sent);
 }
@@ -390,18 +381,12 @@ static enum hk_status message_start(struct hk_remote *remote, struct hk_queue *q
 				      : small_start(remote, queue, op);
 }
 
-static bool message_landed(const struct hk_remote *remote, const struct hk_queue *queue)
-{
-	return !queue->last || !queue->fetches || queue_landed_at(remote->rma, queue, remote->peer);
-}
-
 const struct hk_remote_ops hk__remote_messages = {
 	.size = sizeof(struct hk_remote_ops),
 	.name = "messages",
 	.reach = HK_REACH_MESSAGES,
 	.widths = 4 + 8,
 	.start = message_start,
-	.landed = message_landed,
 };
 
 /* ---- replies ---- */
@@ -547,16 +532,4 @@ enum hk_status hk__rma_poll(struct hk__rma *rma, bool *moved, struct hk_why *why
 			return status;
 	}
 	return HK_OK;
-}
-
-bool hk__rma_owes(const struct hk__rma *rma)
-{
-	for (uint32_t p = 0; p < rma->spec.n; p++) {
-		const struct rma_peer *peer = &rma->peers[p];
-
-		if (peer->met && (peer->requests.len || peer->replies.len ||
-				  peer->applied != peer->told || peer->served))
-			return true;
-	}
-	return false;
 }

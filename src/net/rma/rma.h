@@ -18,8 +18,6 @@
  * start     begins an operation. HK_OK: it is on its way, and what it reads from this
  *           rank's memory was read. HK_INPROGRESS: there is no slot for it now; poll,
  *           and call again with the same operation, which remembers how far it came.
- * landed    whether all of a queue to that peer is in the peer's memory, and what it
- *           fetched is here.
  *
  * Operations of a queue to one peer by messages land in the order of their calls, and
  * those by memory do before start returns, so a fence is only needed between the two.
@@ -38,6 +36,8 @@
 #include "net/net.h"
 
 #include <hocket/type.h>
+
+#include <string.h>
 
 enum hk_reach {
 	HK_REACH_NONE,
@@ -85,7 +85,6 @@ struct hk_remote_ops {
 	uint32_t widths;		/* of atomics, added up: 4 and 8 */
 	enum hk_status (*start)(struct hk_remote *remote, struct hk_queue *queue,
 				struct hk_rma_op *op);
-	bool (*landed)(const struct hk_remote *remote, const struct hk_queue *queue);
 };
 
 struct hk_remote {
@@ -114,15 +113,46 @@ struct hk_word {
 };
 bool hk__word_compares(const struct hk_word *word, uint64_t *seen_out);
 
+/* A word is stored whole, as who polls it expects. */
+static inline void hk__bytes_store(char *to, const void *from, size_t len)
+{
+	if (len == 8 && (uintptr_t)to % 8 == 0) {
+		uint64_t word;
+
+		memcpy(&word, from, sizeof(word));
+		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
+	} else if (len == 4 && (uintptr_t)to % 4 == 0) {
+		uint32_t word;
+
+		memcpy(&word, from, sizeof(word));
+		__atomic_store_n((uint32_t *)(void *)to, word, __ATOMIC_RELEASE);
+	} else if (len) {
+		memcpy(to, from, len);
+	}
+}
+
+/* Likewise. */
+static inline void hk__bytes_load(void *to, const char *from, size_t len)
+{
+	if (len == 8 && (uintptr_t)from % 8 == 0) {
+		uint64_t word =
+			__atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+
+		memcpy(to, &word, sizeof(word));
+	} else if (len == 4 && (uintptr_t)from % 4 == 0) {
+		uint32_t word =
+			__atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+
+		memcpy(to, &word, sizeof(word));
+	} else if (len) {
+		memcpy(to, from, len);
+	}
+}
+
 static inline enum hk_status hk__remote_start(struct hk_remote *remote, struct hk_queue *queue,
 					      struct hk_rma_op *op)
 {
 	return remote->ops->start(remote, queue, op);
-}
-
-static inline bool hk__remote_landed(const struct hk_remote *remote, const struct hk_queue *queue)
-{
-	return remote->ops->landed(remote, queue);
 }
 
 /* ---- by messages (message.c, apply.c) ---- */
@@ -161,17 +191,8 @@ void hk__rma_region_remove(struct hk__rma *rma, uint32_t id);
  */
 enum hk_status hk__rma_poll(struct hk__rma *rma, bool *moved, struct hk_why *why,
 			    uint32_t *peer_out);
-/* Whether a reply is owed, or something is still to be sent: for who is about to stop. */
-bool hk__rma_owes(const struct hk__rma *rma);
 /* What waits for replies is given up: no memory of callers is written any more. */
 void hk__rma_cancel(struct hk__rma *rma);
-
-/* Operations that were counted so far: for records. */
-struct hk__rma_counts {
-	uint64_t sent, served;		/* requests */
-	uint64_t bytes_sent, bytes_served;
-};
-void hk__rma_count(const struct hk__rma *rma, struct hk__rma_counts *counts_out);
 
 enum hk_status hk__queue_create(const struct hk_alloc *alloc, uint32_t n,
 				struct hk_queue **queue_out);

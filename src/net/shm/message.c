@@ -138,12 +138,6 @@ bool hk__shm_lent(struct hk_chan *base)
 	return chan->lent_last > chan->taken_seen;
 }
 
-/* Another's memory, as it said where: a number until it is read. */
-static inline void *address(uint64_t at)
-{
-	return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr) */
-}
-
 /* Whether its number is the same process here; unknown: the word decides alone. */
 static bool space_is_ours(const struct shm *shm, const struct shm_line *line)
 {
@@ -159,7 +153,7 @@ static void chan_try_read(struct shm_chan *chan)
 	/* Pairs with the release in hk__shm_chan_look_up. */
 	uint64_t pid = atomic_load_explicit(&chan->line->pid, memory_order_acquire), word = 0;
 	uint64_t at = atomic_load_explicit(&chan->line->word_at, memory_order_relaxed);
-	struct iovec here = { &word, sizeof(word) }, there = { address(at), sizeof(word) };
+	struct iovec here = { &word, sizeof(word) }, there = { hk__mem_at(at), sizeof(word) };
 
 	if (!pid)
 		return;
@@ -211,7 +205,7 @@ static enum hk_status chan_read(struct shm_chan *chan, const struct shm_lent *le
 {
 	for (uint32_t got = 0; got < len;) {
 		struct iovec here = { (char *)dst + got, len - got };
-		struct iovec there = { address(lent->at + got), len - got };
+		struct iovec there = { hk__mem_at(lent->at + got), len - got };
 		ssize_t n = process_vm_readv((pid_t)chan->sender_pid, &here, 1, &there, 1, 0);
 
 		if (n <= 0)
@@ -265,7 +259,7 @@ static enum hk_status chan_find_lent(struct shm_chan *chan, uint32_t len, void *
 		return HK_OK;
 	}
 	if (chan->reads == READS_THREAD)
-		*data_out = address(lent.at);
+		*data_out = hk__mem_at(lent.at);
 	if (chan->reads != READS_SENDER)
 		return HK_OK;
 	if (!dst && !chan->bounce)
